@@ -185,7 +185,7 @@ async def _run(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]
                 )
             await resume_lost(connection.client, archive, plan)
             plan = await _planned(control, batch, options)
-        yield Planned(plan.batch, {job.spec.id: job.start.value for job in plan.jobs}, tuple(notes))
+        yield Planned(plan.batch, {job.id: job.start.value for job in plan.jobs}, tuple(notes))
         async with aclosing(_carried_out(control, plan)) as events:
             async for event in events:
                 yield event
@@ -200,7 +200,7 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
     done = [job.outcome for job in plan.jobs if job.outcome is not None]
     for outcome in done:
         yield JobEnded(await asyncio.to_thread(result_of, outcome, control.store))
-    if len(done) == len(plan.jobs):
+    if len(done) == len(plan.ids):
         return
     async with running_worker(control.client, control.store, task_queue=batch_queue(plan.batch)):
         await control.submit(plan)

@@ -40,10 +40,8 @@ class LiveReporter(PlainReporter):
         """Prints the plan and begins to draw."""
         self.stop()
         super().planned(plan, where)
-        self._board.planned(
-            len(plan.jobs), [job.outcome for job in plan.jobs if job.outcome is not None]
-        )
-        if len(plan.counted(Start.DONE)) < len(plan.jobs):
+        self._board.planned(len(plan.ids), list(plan.ended.values()))
+        if len(plan.counted(Start.DONE)) < len(plan.ids):
             self._begin()
 
     def turn(self, turn: Turn) -> None:

@@ -5,6 +5,7 @@ for terminals.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.base.plurals import counted
@@ -87,22 +88,22 @@ class PlainReporter:
         they failed.
         """
         say(f"batch {plan.batch}: {plan.sentence()} ({where})")
-        if (failed := plan.failed) and len(plan.counted(Start.DONE)) < len(plan.jobs):
-            names = ", ".join(job.spec.id for job in failed[:NAMED]) + (
+        if (failed := plan.failed) and len(plan.counted(Start.DONE)) < len(plan.ids):
+            names = ", ".join(job.id for job in failed[:NAMED]) + (
                 ", …" if len(failed) > NAMED else ""
             )
             say(f"not started anew without --rerun-failed: {names}")
 
     def listed(self, plan: Plan) -> None:
         """A line for each of the first jobs."""
-        for job in plan.jobs[:LISTED]:
+        for job in islice(plan.jobs, LISTED):
             how = f", {job.outcome.status}" if job.outcome else ""
             say(
-                f"{plan.batch}/{job.spec.id}  {job.start}{how}"
+                f"{plan.batch}/{job.id}  {job.start}{how}"
                 + (f", turn {job.turn}" if job.turn else "")
             )
-        if len(plan.jobs) > LISTED:
-            say(f"and {len(plan.jobs) - LISTED:,} more")
+        if len(plan.ids) > LISTED:
+            say(f"and {len(plan.ids) - LISTED:,} more")
 
     def turn(self, turn: Turn) -> None:
         """A line for each new turn, each sleep, each command that takes long, and each attempt that
@@ -170,7 +171,7 @@ class JsonReporter:
 
     def planned(self, plan: Plan, where: str) -> None:
         """``{"event": "plan", ...}``."""
-        jobs = [{"id": job.spec.id, "start": job.start, "turn": job.turn} for job in plan.jobs]
+        jobs = [{"id": job.id, "start": job.start, "turn": job.turn} for job in plan.jobs]
         json_line({"event": "plan", "batch": plan.batch, "server": where, "jobs": jobs})
 
     def listed(self, plan: Plan) -> None:

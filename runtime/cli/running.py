@@ -256,15 +256,15 @@ async def _run(
         await resume_lost(control.client, store, plan)
         plan = await _planned(control, request)
     reporter.planned(plan, _where(connection))
-    seen = Seen({job.spec.id: job.outcome for job in plan.jobs if job.outcome is not None})
+    seen = Seen(plan.ended)
     interrupted = False
-    if len(seen.outcomes) < len(plan.jobs):
+    if len(seen.outcomes) < len(plan.ids):
         from runtime.worker.worker import running_worker
 
         reporter.waiting("starting a worker: loading the model library and the interpreter")
-        left = len(plan.jobs) - len(seen.outcomes)
+        left = len(plan.ids) - len(seen.outcomes)
         archive = await asyncio.to_thread(archive_id, store)
-        routes = routes_of(plan.limits, plan.priority, archive)
+        routes = routes_of(plan.spec.limits, plan.spec.priority, archive)
         limited = routes.queues if routes is not None else ()
         queue = batch_queue(plan.batch)
         async with (
@@ -285,8 +285,8 @@ async def _run(
             )
             try:
                 interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
-                if plan.on_finish is not None and not interrupted:
-                    reporter.waiting(f"telling {plan.on_finish.shown} of the end")
+                if plan.spec.on_finish is not None and not interrupted:
+                    reporter.waiting(f"telling {plan.spec.on_finish.shown} of the end")
                     await _until_told(control, plan.batch, interrupts)
             finally:
                 watching.cancel()
@@ -383,13 +383,13 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
 def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
     summary: list[dict[str, Any]] = []
     for job in plan.jobs:
-        outcome, progress = seen.outcomes.get(job.spec.id), seen.progress.get(job.spec.id)
+        outcome, progress = seen.outcomes.get(job.id), seen.progress.get(job.id)
         last = outcome or progress
         left = control.workspace(outcome) if outcome else None
         summary.append(
             {
-                "job": f"{plan.batch}/{job.spec.id}",
-                "id": job.spec.id,
+                "job": f"{plan.batch}/{job.id}",
+                "id": job.id,
                 "status": outcome.status if outcome else OPEN,
                 "reason": outcome.reason if outcome else "",
                 "result": control.result(outcome) if outcome else None,
@@ -405,7 +405,7 @@ def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
 
 def _turns(control: Control, plan: Plan, job: JobPlan, progress: JobProgress | None) -> int:
     """The turns that an open job has come to: the archive knows of those of the last moments."""
-    archived = control.newest_turn(JobKey(batch=plan.batch, job=job.spec.id))
+    archived = control.newest_turn(JobKey(batch=plan.batch, job=job.id))
     return max(archived, progress.turn if progress else job.turn)
 
 

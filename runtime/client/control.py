@@ -48,7 +48,7 @@ from runtime.base.failpoints import failpoint
 from runtime.base.redaction.masked_edits import Place
 from runtime.base.search_attributes import Attribute
 from runtime.base.spec.limits import queue_named
-from runtime.base.spec.models import BatchSpec, JobSpec
+from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import BATCH_WORKFLOW, batch_workflow_id, job_key, job_workflow_id
 from runtime.client.limits import routes_of, set_limits
@@ -155,34 +155,29 @@ class Control:
         """
         await self._check_archive(batch.batch)
         limit = asyncio.Semaphore(_AT_A_TIME)
-        known = await self._known(batch.batch) if len(batch.jobs) > ASKED_EACH else None
+        archived = await self._known(batch.batch) if len(batch.jobs) > ASKED_EACH else None
 
         async def one(spec: JobSpec) -> JobPlan:
             async with limit:
                 return await self._plan_job(batch.batch, spec, rerun_failed=rerun_failed, anew=anew)
 
-        jobs: list[JobPlan] = []
+        ids: list[str] = []
+        known: dict[str, JobPlan] = {}
+        tries: dict[str, Retry] = {}
+        same: dict[Retry, Retry] = {}
+        queues = False
         # In portions: each job asked of holds what the server said of it until it is planned.
         for some in _some(batch.jobs, _AT_A_TIME * 4):
-            # Before anything is compared or sent: what Temporal and the archive have of a job is
-            # masked.
-            asked = [masked_spec(spec) for spec in some]
-            begun = [spec for spec in asked if known is None or spec.id in known]
-            plans = dict(
-                zip(
-                    (spec.id for spec in begun), await asyncio.gather(*map(one, begun)), strict=True
-                )
-            )
-            jobs += [plans.get(spec.id) or JobPlan(spec, Start.NEW) for spec in asked]
-        return Plan(
-            batch.batch,
-            batch.concurrency,
-            tuple(jobs),
-            batch.budget,
-            batch.limits,
-            batch.priority,
-            batch.on_finish,
-        )
+            ids += [spec.id for spec in some]
+            tries |= {
+                job.id: same.setdefault(job.retry, job.retry) for job in some if job.retry.times
+            }
+            queues = queues or any(tool.queue for spec in some for tool in spec.tools)
+            # Before anything is compared: what Temporal and the archive have of a job is masked.
+            begun = [masked_spec(spec) for spec in some if archived is None or spec.id in archived]
+            known |= {plan.id: plan for plan in await asyncio.gather(*map(one, begun))}
+        known = {id: plan for id, plan in known.items() if plan != JobPlan(id, Start.NEW)}
+        return Plan(batch, tuple(ids), known, tries, queues)
 
     async def _known(self, batch: str) -> set[str]:
         """The jobs of a batch that the archive or Temporal knows.
@@ -208,44 +203,43 @@ class Control:
         Raises:
             DefinitionChanged: if one of the jobs was started meanwhile with another definition.
         """
-        fresh = plan.counted(Start.NEW, Start.RERUN)
+        batch = plan.spec
         anew = plan.counted(Start.RERUN)
-        rerun = tuple(job.spec.id for job in anew)
-        ends = {job.spec.id: job.first for job in anew if job.first}
+        rerun = tuple(job.id for job in anew)
+        ends = {job.id: job.first for job in anew if job.first}
         archive = await asyncio.to_thread(archive_id, self.store)
-        queues = any(tool.queue for job in fresh for tool in job.spec.tools)
-        routes = routes_of(plan.limits, plan.priority, archive, queues=queues)
+        routes = routes_of(batch.limits, batch.priority, archive, queues=plan.queues)
         memo: dict[str, Any] = {"archive": archive, "store": str(self.store)}
         if routes is not None:
             memo["queues"] = list(routes.queues)
-            await set_limits(self.client, routes, plan.limits)
+            await set_limits(self.client, routes, batch.limits)
         try:
-            orders = _portion(plan.batch, fresh)
-            pages = () if orders is not None else await asyncio.to_thread(self._paged, plan, fresh)
-            if fresh:
+            if plan.new or anew:
+                orders = _portion(_orders(plan))
+                pages = () if orders is not None else await asyncio.to_thread(self._paged, plan)
                 submission = Submission(
                     jobs=orders or (),
-                    concurrency=plan.concurrency,
+                    concurrency=batch.concurrency,
                     rerun=rerun if orders else (),
                     ends=ends if orders else {},
                     pages=pages,
-                    budget=plan.budget,
+                    budget=batch.budget,
                     routes=routes,
-                    on_finish=plan.on_finish,
+                    on_finish=batch.on_finish,
                 )
                 failpoint("submit.before")
                 await _when_ready(partial(self._submit, plan.batch, submission, memo))
                 failpoint("submit.after")
             else:
-                await self._set_concurrency(plan)
+                await self._set_concurrency(plan.spec)
         except WorkflowUpdateFailedError as error:
             raise DefinitionChanged(
                 f"{error.cause}. Give the same command again to see what changed"
             ) from error
 
-    def _paged(self, plan: Plan, jobs: Iterable[JobPlan]) -> tuple[PageRef, ...]:
-        """Archive the definitions of jobs, in pages."""
-        orders = (_order(plan.batch, job).model_dump(mode="json") for job in jobs)
+    def _paged(self, plan: Plan) -> tuple[PageRef, ...]:
+        """Archive the definitions of the jobs that begin, in pages."""
+        orders = (order.model_dump(mode="json") for order in _orders(plan))
         pages = []
         for page in paged(orders):
             failpoint("submit.page")
@@ -483,9 +477,9 @@ class Control:
             known = await asyncio.to_thread(archived_plan, self.store, key, spec)
             failed = known.outcome is not None and known.outcome.status is not JobStatus.SUCCEEDED
             if failed and rerun_failed:
-                return JobPlan(spec, Start.RERUN, before=known.before)
+                return JobPlan(spec.id, Start.RERUN, before=known.before)
             if anew and known.start is Start.LOST:
-                return JobPlan(spec, Start.NEW, before=known.before)
+                return JobPlan(spec.id, Start.NEW, before=known.before)
             return known
         run = description.run_id or ""
         running = description.status is WorkflowExecutionStatus.RUNNING
@@ -494,11 +488,12 @@ class Control:
         # Before definitions are compared: what begins anew may be defined otherwise.
         if failed and rerun_failed:
             first = description.raw_description.workflow_execution_info.first_run_id
-            return JobPlan(spec, Start.RERUN, before=run, first=first)
+            return JobPlan(spec.id, Start.RERUN, before=run, first=first)
         await self._check_definition(self._job(key, run), description, spec, failed=failed)
         if running:
-            return JobPlan(spec, Start.RESUMED, turn=await asyncio.to_thread(self._turn, key, run))
-        return JobPlan(spec, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
+            turn = await asyncio.to_thread(self._turn, key, run)
+            return JobPlan(spec.id, Start.RESUMED, turn=turn)
+        return JobPlan(spec.id, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
 
     async def _check_archive(self, batch: str) -> None:
         description = await describe(self.client, batch_workflow_id(batch))
@@ -541,17 +536,17 @@ class Control:
                 " the file another batch"
             )
 
-    async def _set_concurrency(self, plan: Plan) -> None:
+    async def _set_concurrency(self, batch: BatchSpec) -> None:
         """Tell a batch that runs of its concurrency, which may have changed since it was
         started.
         """
-        handle = self.client.get_workflow_handle(batch_workflow_id(plan.batch))
+        handle = self.client.get_workflow_handle(batch_workflow_id(batch.batch))
         try:
             told = Submission(
                 jobs=(),
-                concurrency=plan.concurrency,
-                budget=plan.budget,
-                on_finish=plan.on_finish,
+                concurrency=batch.concurrency,
+                budget=batch.budget,
+                on_finish=batch.on_finish,
             )
             await _when_ready(lambda: handle.execute_update("submit", told))
         except RPCError as error:
@@ -671,15 +666,23 @@ def _some(specs: Sequence[JobSpec], size: int) -> Iterator[Sequence[JobSpec]]:
         yield specs[start : start + size]
 
 
-def _order(batch: str, job: JobPlan) -> JobOrder:
+def _orders(plan: Plan) -> Iterator[JobOrder]:
+    """The orders of the jobs that begin, one at a time."""
+    for spec in plan.spec.jobs:
+        job = plan.of(spec.id)
+        if job.start in {Start.NEW, Start.RERUN}:
+            yield _order(plan.batch, masked_spec(spec), job)
+
+
+def _order(batch: str, spec: JobSpec, job: JobPlan) -> JobOrder:
     """The order of a job. The same job has the same one, by whatever way it comes to its batch,
     until it has ended and is to begin anew: so the archive knows whether it was carried out.
     """
     before = job.first or job.before
     return JobOrder(
-        key=JobKey(batch=batch, job=job.spec.id),
-        spec=job.spec,
-        definition=definition_digest(job.spec),
+        key=JobKey(batch=batch, job=spec.id),
+        spec=spec,
+        definition=definition_digest(spec),
         id=again_after(before) if before else NEW_ORDER,
     )
 
@@ -706,14 +709,14 @@ async def _when_ready(update: Callable[[], Awaitable[object]]) -> None:
             return
 
 
-def _portion(batch: str, jobs: Iterable[JobPlan]) -> tuple[JobOrder, ...] | None:
+def _portion(given: Iterable[JobOrder]) -> tuple[JobOrder, ...] | None:
     """The orders of jobs that are few enough to be submitted by themselves; None if they are
     not.
     """
     orders: list[JobOrder] = []
     room = SUBMIT_BYTES
-    for job in jobs:
-        orders.append(_order(batch, job))
+    for order in given:
+        orders.append(order)
         room -= len(orders[-1].model_dump_json())
         if room < 0 and len(orders) > 1:
             return None

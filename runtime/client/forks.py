@@ -80,7 +80,7 @@ async def fork(
 async def resume_lost(client: Client, store: ObjectStore, plan: Plan) -> None:
     """Start each lost job of the plan under its own name. Errors as ``go_on``."""
     for job in plan.counted(Start.LOST):
-        await go_on(client, store, RunName(batch=plan.batch, job=job.spec.id, run=job.before))
+        await go_on(client, store, RunName(batch=plan.batch, job=job.id, run=job.before))
 
 
 async def go_on(client: Client, store: ObjectStore, source: RunName) -> Reset:

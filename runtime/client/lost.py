@@ -34,12 +34,14 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
     runs = archive.runs()
     end = archive.end(runs[-1]) if runs else archive.end_without_calls()
     if end is None and not runs:
-        return JobPlan(spec, Start.NEW)
+        return JobPlan(spec.id, Start.NEW)
     _check_definition(archive, spec)
     if end is not None:
-        return JobPlan(spec, Start.DONE, turn=end.turn, outcome=_outcome(key, end), before=end.run)
+        return JobPlan(
+            spec.id, Start.DONE, turn=end.turn, outcome=_outcome(key, end), before=end.run
+        )
     return JobPlan(
-        spec,
+        spec.id,
         Start.LOST,
         turn=max((step.turn for step in archive.steps()), default=0),
         before=runs[-1],
@@ -64,10 +66,9 @@ def _refuse(batch: str, lost: tuple[JobPlan, ...], address: str, again: str) -> 
         " server than before. Nothing was started."
     ]
     for job in lost[:MOST_LISTED]:
-        name, turn = f"{batch}/{job.spec.id}", job.turn + 1
+        name, turn = f"{batch}/{job.id}", job.turn + 1
         lines.append(
-            f"  {name} stood before statement {turn}: holdfast fork {name}@{turn} --as"
-            f" {job.spec.id}-2"
+            f"  {name} stood before statement {turn}: holdfast fork {name}@{turn} --as {job.id}-2"
         )
     if len(lost) > MOST_LISTED:
         lines.append(f"  and {len(lost) - MOST_LISTED} more")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from runtime.base.spec.finish import OnFinish
-from runtime.base.spec.models import BatchBudget, JobSpec, Limits
+from runtime.base.spec.models import BatchSpec, Retry
 from runtime.job.stops import JobStatus
 from workflows.messages import JobOutcome
 
@@ -26,7 +26,7 @@ class Start(StrEnum):
     RERUN = "rerun"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class JobPlan:
     """One job of the command: what is done with it, the turns it has had, and its outcome if it has
     ended.
@@ -36,7 +36,7 @@ class JobPlan:
     new and resets begin others.
     """
 
-    spec: JobSpec
+    id: str
     start: Start
     turn: int = 0
     outcome: JobOutcome | None = None
@@ -46,22 +46,49 @@ class JobPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the command will do."""
+    """What the command will do with the jobs of ``spec``.
 
-    batch: str
-    concurrency: int
-    jobs: tuple[JobPlan, ...]
-    budget: BatchBudget | None = None
-    """What the jobs may spend together."""
-    limits: Limits = field(default_factory=Limits)
-    """How fast models and tools may be called."""
-    priority: int | None = None
-    """How early its limited calls come among others'."""
-    on_finish: OnFinish | None = None
+    Of jobs that are simply new, which may be many, it has the names alone: their definitions stay
+    where ``spec`` has them.
+    """
+
+    spec: BatchSpec
+    ids: tuple[str, ...]
+    """The jobs, in the file's order."""
+    known: Mapping[str, JobPlan] = field(default_factory=dict)
+    """What is done with those of which something is known, by their ids."""
+    tries: Mapping[str, Retry] = field(default_factory=dict)
+    """Of which failures jobs are started again, by their ids: of those that ever are."""
+    queues: bool = False
+    """Whether a tool has a queue of its own."""
+
+    @property
+    def batch(self) -> str:
+        """The batch's name."""
+        return self.spec.batch
+
+    def of(self, id: str) -> JobPlan:
+        """What is done with a job."""
+        return self.known.get(id) or JobPlan(id, Start.NEW)
+
+    @property
+    def jobs(self) -> Iterator[JobPlan]:
+        """What is done with each job, in the file's order."""
+        return map(self.of, self.ids)
 
     def counted(self, *starts: Start) -> tuple[JobPlan, ...]:
-        """The jobs with which one of ``starts`` is done."""
-        return tuple(job for job in self.jobs if job.start in starts)
+        """The jobs of which something is known with which one of ``starts`` is done."""
+        return tuple(job for job in self.known.values() if job.start in starts)
+
+    @property
+    def new(self) -> int:
+        """How many jobs are begun."""
+        return len(self.ids) - len(self.known) + len(self.counted(Start.NEW))
+
+    @property
+    def ended(self) -> dict[str, JobOutcome]:
+        """How the jobs ended that have."""
+        return {id: job.outcome for id, job in self.known.items() if job.outcome is not None}
 
     @property
     def failed(self) -> tuple[JobPlan, ...]:
@@ -82,13 +109,13 @@ class Plan:
             parts.append(f"{failed} ended without success")
         if resumed := self.counted(Start.RESUMED):
             parts.append(f"{len(resumed)} resumed at {_turns([job.turn for job in resumed])}")
-        for start, words in (
-            (Start.LOST, "lost"),
-            (Start.RERUN, "started anew"),
-            (Start.NEW, "new"),
+        for jobs, words in (
+            (len(self.counted(Start.LOST)), "lost"),
+            (len(self.counted(Start.RERUN)), "started anew"),
+            (self.new, "new"),
         ):
-            if jobs := self.counted(start):
-                parts.append(f"{len(jobs)} {words}")
+            if jobs:
+                parts.append(f"{jobs} {words}")
         return ", ".join(parts) or "no jobs"
 
 

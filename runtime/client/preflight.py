@@ -19,6 +19,9 @@ from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxUnavailable
 from runtime.tools.environment import named_secrets
 
+_REMEMBERED = 4_096
+"""Models that are asked about once, each with its options: jobs may have a seed each."""
+
 _WRITE_PRICE = (
     "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or"
     " 'price: free'"
@@ -45,6 +48,8 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
             if model.script is None and model.name != NO_MODEL:
                 known = f"{job.form} {model.model_dump_json()}"
                 if known not in checked:
+                    if len(checked) == _REMEMBERED:
+                        checked.clear()
                     checked[known] = _faults(model, job.form)
                 if faults := checked[known]:
                     problems.add(at, "; ".join(faults))

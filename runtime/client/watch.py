@@ -108,7 +108,9 @@ class Watch:
     def __init__(self, control: Control, plan: Plan) -> None:
         self._control = control
         self._plan = plan
-        self._pending = {job.spec.id: job for job in plan.jobs if job.start is not Start.DONE}
+        done = {job.id for job in plan.counted(Start.DONE)}
+        self._pending = dict.fromkeys(id for id in plan.ids if id not in done)
+        """The jobs that have not ended, those first that were not asked for the longest time."""
         self._seen: dict[str, tuple[object, ...]] = {}
         self._silent = False
         self._pauses: dict[str, _Pause] = {}
@@ -116,7 +118,7 @@ class Watch:
         self._more = False
         self._first = True
         self._doubtful = {
-            job.spec.id for job in plan.counted(Start.RESUMED, Start.LOST) if job.outcome is None
+            job.id for job in plan.counted(Start.RESUMED, Start.LOST) if job.outcome is None
         }
         """Jobs whose batch may not tell of them: they are asked themselves."""
 
@@ -146,7 +148,7 @@ class Watch:
         """Ask once for the batch, and for jobs that may have begun."""
         news = await self._control.batch_news(self._plan.batch, self._known)
         events = [] if news is None else self._told(news)
-        jobs = [self._pending[name] for name in self._asked(news)]
+        jobs = [self._plan.of(name) for name in self._asked(news)]
         standings = await gathered(self._control.standing, map(self._key, jobs))
         for job, standing in zip(jobs, standings, strict=True):
             if standing is None or standing.run == job.before:
@@ -161,7 +163,7 @@ class Watch:
             event = self._event(job, standing, over=news is None)
             if event is not None:
                 if isinstance(event, Turn):
-                    self._pause(job.spec.id).begin_again(event.progress)
+                    self._pause(job.id).begin_again(event.progress)
                 events.append(event)
         return events
 
@@ -173,9 +175,9 @@ class Watch:
         events: list[Event] = []
         for end in news.ends:
             name = end.outcome.key.job
-            job = self._pending.get(name)
-            if job is None:
+            if name not in self._pending:
                 continue
+            job = self._plan.of(name)
             if not end.outcome.run or (self._first and job.start is Start.RERUN):
                 # How it ended is not told, or this may be the end that came before.
                 self._doubtful.add(name)
@@ -218,9 +220,9 @@ class Watch:
         return self._pauses.setdefault(name, _Pause())
 
     def _event(self, job: JobPlan, standing: Standing, *, over: bool) -> Event | None:
-        name = job.spec.id
+        name = job.id
         if standing.outcome is not None:
-            if not over and _may_begin_again(job, standing.outcome):
+            if not over and self._may_begin_again(job, standing.outcome):
                 return None
             del self._pending[name]
             return Ended(standing.outcome)
@@ -236,10 +238,11 @@ class Watch:
         return Turn(self._key(job), progress, trouble, standing.running, standing.awaits)
 
     def _key(self, job: JobPlan) -> JobKey:
-        return JobKey(batch=self._plan.batch, job=job.spec.id)
+        return JobKey(batch=self._plan.batch, job=job.id)
 
-
-def _may_begin_again(job: JobPlan, outcome: JobOutcome) -> bool:
-    """Whether the batch may start the job again: then it is the batch that says so, or not."""
-    failed = outcome.status is JobStatus.FAILED and outcome.cause in job.spec.retry.on
-    return failed and job.spec.retry.times > 0
+    def _may_begin_again(self, job: JobPlan, outcome: JobOutcome) -> bool:
+        """Whether the batch may start the job again: then it is the batch that says so, or not."""
+        retry = self._plan.tries.get(job.id)
+        return (
+            retry is not None and outcome.status is JobStatus.FAILED and outcome.cause in retry.on
+        )

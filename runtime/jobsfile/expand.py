@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from runtime.base.errors import InputError
-from runtime.jobsfile.items import Item, read_items
+from runtime.jobsfile.items import Item, LinesOfItems, read_items
 from runtime.jobsfile.messages import describe
+from runtime.jobsfile.packed import Packed
 from runtime.jobsfile.problems import Location, Origin, Problem, Problems, key_path, places
 from runtime.jobsfile.templates import Template, unfit
 from runtime.jobsfile.written import MAX_JOBS, WrittenMany
@@ -49,9 +50,9 @@ class Expansion:
     def __init__(self, directory: Path, problems: Problems) -> None:
         self._directory = directory
         self._problems = problems
-        self._files: dict[str, list[Item]] = {}
+        self._files: dict[str, Packed[Item]] = {}
 
-    def jobs(self, raw: list[Any]) -> Iterator[Any]:
+    def jobs(self, raw: Sequence[Any]) -> Iterator[Any]:
         """The jobs that ``raw`` stands for, as they would be written out, one at a time."""
         if not any(_is_many(job) for job in raw):
             yield from raw
@@ -62,7 +63,7 @@ class Expansion:
             for one, item in many:
                 file, line = ("", 0) if item is None else (job["for_each"], item.line)
                 # First of all: whoever checks the job tells by it on which line something is wrong.
-                self._problems.origins[made] = Origin(index, file, line)
+                self._problems.origins.add(Origin(index, file, line))
                 made += 1
                 yield one
             if made > MAX_JOBS:
@@ -124,13 +125,14 @@ class Expansion:
         if total > MAX_JOBS:
             self._problems.add(at, too_many(total))
             return None
-        if clash := sorted(_names(items) & ({*matrix} | ({NUMBER} if "count" in many else set()))):
+        others = {*matrix} | ({NUMBER} if "count" in many else set())
+        if clash := sorted(_names_of(items, others)):
             self._problems.add(at, f"the field {clash[0]!r} is one of the items' too")
             return None
         return self._product(items, matrix, range(1, times + 1) if "count" in many else None)
 
     def _product(
-        self, items: list[Any], matrix: Mapping[str, list[Any]], numbers: range | None
+        self, items: Sequence[Any], matrix: Mapping[str, list[Any]], numbers: range | None
     ) -> Iterator[_Field]:
         for item in items:
             for values in itertools.product(*matrix.values()):
@@ -138,10 +140,10 @@ class Expansion:
                 for number in numbers or (None,):
                     yield _Field(own if number is None else {**own, NUMBER: number}, item)
 
-    def _items(self, name: str, at: Location) -> list[Item] | None:
+    def _items(self, name: str, at: Location) -> Packed[Item] | None:
         """The items of a file; None, which is noted, if there are none to be had."""
         if name not in self._files:
-            own = Problems(name, hidden=2)
+            own = Problems(name, LinesOfItems(), hidden=2)
             self._problems.items.append(own)
             try:
                 path = Path(os.path.normpath(self._directory / Path(name).expanduser()))
@@ -161,5 +163,8 @@ def _is_many(job: Any) -> bool:
     return isinstance(job, dict) and any(key in job for key in _KEYS)
 
 
-def _names(items: list[Any]) -> set[str]:
-    return {name for item in items if item is not None for name in item.fields}
+def _names_of(items: Sequence[Item | None], others: set[str]) -> set[str]:
+    """Those of the ``others`` that are fields of items too."""
+    if not others:
+        return set()
+    return {name for item in items if item is not None for name in others & item.fields.keys()}

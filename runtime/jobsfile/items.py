@@ -1,6 +1,7 @@
 """The items of a job that stands for many (``for_each``): JSON lines, or a CSV file with a header.
 
-They are read line by line, however long the file is; what is wrong with each is told by its line.
+They are read line by line and packed, however long the file is; what is wrong with each is told by
+its line.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from runtime.base.errors import InputError
-from runtime.jobsfile.problems import Problems, shown
+from runtime.jobsfile.packed import Packed
+from runtime.jobsfile.problems import Lines, Location, Problems, shown
 from runtime.jobsfile.source import is_jsonl, json_line
 
 MAX_LINE = 1024 * 1024
@@ -29,10 +31,27 @@ class Item:
     line: int
     fields: dict[str, Any]
 
+    def as_json(self) -> list[Any]:
+        """The item as JSON has it."""
+        return [self.line, self.fields]
 
-def read_items(path: Path, problems: Problems) -> list[Item]:
+    @classmethod
+    def of_json(cls, value: list[Any]) -> Item:
+        """The item of ``as_json``."""
+        return cls(*value)
+
+
+class LinesOfItems(Lines):
+    """The lines of items, each of which is called by its line."""
+
+    def of(self, location: Location) -> int:
+        """The line of ``("items", line, …)``."""
+        return int(location[1])
+
+
+def read_items(path: Path, problems: Problems) -> Packed[Item]:
     """The items of the file at ``path``, those left out that are none; ``problems`` are the file's
-    own.
+    own, with ``LinesOfItems``.
 
     Raises:
         InputError: no such file, one that cannot be read, or one without items.
@@ -47,7 +66,7 @@ def read_items(path: Path, problems: Problems) -> list[Item]:
         # utf-8-sig: spreadsheets write a byte order mark.
         with path.open(encoding="utf-8-sig", newline="" if csv_file else "\n") as lines:
             read = _csv(lines, problems) if csv_file else _jsonl(lines, problems)
-            items = list(read)
+            items = Packed(read, Item.as_json, Item.of_json)
     except FileNotFoundError:
         raise InputError(f"no such file: {shown(str(path))}") from None
     except UnicodeDecodeError:
@@ -64,7 +83,6 @@ def _jsonl(lines: Iterator[str], problems: Problems) -> Iterator[Item]:
         if not line.strip():
             continue
         here = ("items", number)
-        problems.lines.by_location[here] = number
         value = json_line(line.rstrip("\r\n"), here, problems)
         if isinstance(value, dict):
             yield Item(number, value)
@@ -90,12 +108,10 @@ def _csv(lines: Iterator[str], problems: Problems) -> Iterator[Item]:
         except StopIteration:
             return
         except csv.Error as error:
-            problems.lines.by_location[("items", before + 1)] = before + 1
             problems.add(("items", before + 1), f"bad CSV: {error}")
             return
         line, before = before + 1, rows.line_num
         here = ("items", line)
-        problems.lines.by_location[here] = line
         if not row:
             continue
         if header is None:

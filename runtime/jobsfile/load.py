@@ -8,14 +8,16 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from runtime.base.spec.models import BatchSpec
+from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.jobsfile.expand import Expansion, too_many
 from runtime.jobsfile.messages import describe, without_consequences
+from runtime.jobsfile.packed import Packed
 from runtime.jobsfile.problems import Location, Problems, shown
 from runtime.jobsfile.resolve import Resolver, batch_budget, limits_of
 from runtime.jobsfile.source import is_jsonl, read_jsonl, read_text, read_yaml
@@ -36,14 +38,17 @@ class Loaded:
 
 
 def load_jobs_file(path: Path | str) -> BatchSpec:
-    """The batch that the jobs file at ``path`` describes. Errors as ``load``."""
-    return load(path).batch
+    """The batch that the jobs file at ``path`` describes, with all its jobs in memory. Errors as
+    ``load``.
+    """
+    batch = load(path).batch
+    return batch.model_copy(update={"jobs": tuple(batch.jobs)})
 
 
 def load(path: Path | str) -> Loaded:
     """The batch that the jobs file at ``path`` describes: YAML, or JSONL by its suffix.
 
-    Tools are imported.
+    Tools are imported. The jobs are packed: what they take of memory does not grow with them.
 
     Raises:
         InputError: with every problem, by line.
@@ -63,7 +68,7 @@ def load(path: Path | str) -> Loaded:
     batch = header.batch or _stem(path, problems)
     resolver = Resolver(path.parent.resolve(), header, problems)
     with closing(resolver):
-        jobs = tuple(resolver.jobs(written))
+        jobs = Packed(resolver.jobs(written), _as_json, JobSpec.model_validate)
     store = resolver.store()
     problems.raise_if_any()
     return Loaded(
@@ -81,13 +86,16 @@ def load(path: Path | str) -> Loaded:
     )
 
 
+def _as_json(spec: JobSpec) -> dict[str, Any]:
+    return spec.model_dump(mode="json")
+
+
 def _read(path: Path, problems: Problems) -> dict[str, Any]:
     """The file's plain value; ``problems`` learns the lines."""
-    text = read_text(path)
     if is_jsonl(path):
         problems.hidden = 2
-        return {"jobs": read_jsonl(text, problems)}
-    raw = read_yaml(text, problems)
+        return {"jobs": read_jsonl(path, problems)}
+    raw = read_yaml(read_text(path), problems)
     if not isinstance(raw, dict):
         problems.add((), f"expected a mapping with 'jobs', got {shown(raw)}")
         problems.raise_if_any()
@@ -114,14 +122,14 @@ def _jobs(
     items = raw.get("jobs")
     if "jobs" not in raw:
         problems.add(("jobs",), "required key is missing")
-    elif not isinstance(items, list):
+    elif not isinstance(items, list | Packed):
         problems.add(("jobs",), f"expected a list of jobs, got {shown(items)}")
     elif not items:
         problems.add(("jobs",), "expected at least one job, got none")
     elif len(items) > MAX_JOBS:
         problems.add(("jobs",), too_many(len(items)))
     else:
-        seen: dict[str, int] = {}
+        seen: dict[bytes, int] = {}
         for index, item in enumerate(Expansion(directory, problems).jobs(items)):
             job = _job(item, ("jobs", index), problems)
             _unique_id(item, index, seen, problems)
@@ -129,9 +137,9 @@ def _jobs(
                 yield index, job
 
 
-def _job(value: Any, at: Location, problems: Problems) -> WrittenJob | None:
+def _job(value: Any, at: tuple[str, int], problems: Problems) -> WrittenJob | None:
     """A job; of one that another stands for, the values of fields in the forms that keys expect."""
-    if at[1] not in problems.origins:
+    if problems.origins.of(at[1]) is None:
         return checked(WrittenJob, value, at, problems)
     try:
         return WrittenJob.model_validate(value)
@@ -155,21 +163,25 @@ def _put(value: Any, at: Location, kind: str) -> None:
         value[last] = as_expected(kind, value[last])
 
 
-def _unique_id(item: Any, index: int, seen: dict[str, int], problems: Problems) -> None:
-    """Note an id that an earlier job has; jobs that are wrong otherwise count too."""
+def _unique_id(item: Any, index: int, seen: dict[bytes, int], problems: Problems) -> None:
+    """Note an id that an earlier job has; jobs that are wrong otherwise count too.
+
+    ``seen`` has digests of the ids, which may be of any length where they are wrong.
+    """
     id_ = item.get("id") if isinstance(item, dict) else None
-    if isinstance(id_, str) and id_ in seen:
+    if not isinstance(id_, str):
+        return
+    first = seen.setdefault(blake2b(id_.encode("utf-8", "replace"), digest_size=16).digest(), index)
+    if first != index:
         problems.add(
             ("jobs", index, "id"),
-            f"expected a unique id, got {shown(id_)} as {_place(seen[id_], problems)}",
+            f"expected a unique id, got {shown(id_)} as {_place(first, problems)}",
         )
-    elif isinstance(id_, str):
-        seen[id_] = index
 
 
 def _place(index: int, problems: Problems) -> str:
     """Where the job of that index stands: ``on line 3``, or ``for items.jsonl:3``."""
-    origin = problems.origins.get(index)
+    origin = problems.origins.of(index)
     if origin is not None and origin.file:
         return f"for {origin.file}:{origin.line}"
     return f"on line {problems.lines.of(problems.in_file(('jobs', index, 'id')))}"

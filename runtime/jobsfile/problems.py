@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -36,14 +37,43 @@ class Origin:
     line: int = 0
 
 
+class Origins:
+    """Where each of the jobs comes from that the file has not written out, by its index: sixteen
+    bytes a job.
+    """
+
+    def __init__(self) -> None:
+        self._indices = array("L")
+        self._lines = array("L")
+        self._files: dict[int, str] = {}
+
+    def add(self, origin: Origin) -> None:
+        """That of the next job."""
+        self._indices.append(origin.index)
+        self._lines.append(origin.line)
+        if origin.file:
+            self._files[origin.index] = origin.file
+
+    def of(self, job: int) -> Origin | None:
+        """That of a job; None if the file has written it out, or it is not known yet."""
+        if job >= len(self._indices):
+            return None
+        index, line = self._indices[job], self._lines[job]
+        return Origin(index, self._files[index] if line else "", line)
+
+
 @dataclass
 class Lines:
     """The 1-based line of each key and list item that a file spells out."""
 
     by_location: dict[Location, int] = field(default_factory=dict)
+    of_items: array[int] = field(default_factory=lambda: array("L"))
+    """The lines of a file that has one job a line, in their order."""
 
     def of(self, location: Location) -> int:
         """The line of ``location``, or of the innermost part of it that is in the file."""
+        if len(location) > 1 and isinstance(location[1], int) and location[1] < len(self.of_items):
+            return self.of_items[location[1]]
         while location and location not in self.by_location:
             location = location[:-1]
         return self.by_location.get(location, 1)
@@ -60,8 +90,7 @@ class Problems:
     job it is.
     """
     by_location: dict[Location, Problem] = field(default_factory=dict)
-    origins: dict[int, Origin] = field(default_factory=dict)
-    """Where the jobs come from that the file has not written out, by their index."""
+    origins: Origins = field(default_factory=Origins)
     shared: set[Problem] = field(default_factory=set)
     """What is wrong with jobs that stand for many, and was told of all the jobs at once."""
     items: list[Problems] = field(default_factory=list)
@@ -85,7 +114,7 @@ class Problems:
     def _origin(self, location: Location) -> Origin | None:
         if location[:1] != ("jobs",) or len(location) < 2 or not isinstance(location[1], int):
             return None
-        return self.origins.get(location[1])
+        return self.origins.of(location[1])
 
     def raise_if_any(self) -> None:
         """Raise every problem, a line each, by line.

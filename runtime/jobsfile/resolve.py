@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
-
-from pydantic import BaseModel
 
 from runtime.base.addresses import SCHEME, WORKSPACE_OF
 from runtime.base.effect_classes import Approval, EffectClass
@@ -58,6 +56,7 @@ from runtime.jobsfile.written import (
     WrittenRetry,
     WrittenSections,
     WrittenServer,
+    WrittenSettings,
     WrittenSpawn,
     WrittenWorkspace,
     is_secret_key,
@@ -70,8 +69,40 @@ _SET_INSTEAD = "set the provider's environment variable instead, such as OPENAI_
 
 SCRIPTED = "scripted/"
 
+P = TypeVar("P")
 
-P = TypeVar("P", bound=BaseModel)
+REMEMBERED = 4_096
+"""So many answers of the disk, of each kind, are remembered."""
+
+
+class _Given:
+    """What a job's settings are: its own, else the defaults'.
+
+    ``inherited`` has the parts that come of defaults alone: they are made once for all jobs.
+    """
+
+    def __init__(
+        self, index: int, job: WrittenJob, defaults: WrittenSettings, inherited: dict[str, Any]
+    ) -> None:
+        self._index = index
+        self._job = job
+        self._defaults = defaults
+        self._inherited = inherited
+
+    def of(self, key: str) -> tuple[Any, Location]:
+        """A setting as it is written, and where."""
+        if key in self._job.model_fields_set:
+            return getattr(self._job, key), ("jobs", self._index, key)
+        return getattr(self._defaults, key), ("defaults", key)
+
+    def once(self, make: Callable[[], P], part: str, *also: str) -> P:
+        """The part called as its key is, made of that key and ``also`` of others."""
+        if not self._job.model_fields_set.isdisjoint((part, *also)):
+            return make()
+        if part not in self._inherited:
+            self._inherited[part] = make()
+        found: P = self._inherited[part]
+        return found
 
 
 class Resolver:
@@ -92,10 +123,10 @@ class Resolver:
         self._problems = problems
         self._tools: dict[tuple[str, tuple[str, ...]], ToolSpec | str] = {}
         self._hosts = ToolHosts()
-        self._directories: dict[str, str | None] = {}
-        self._scripts: dict[str, bool] = {}
-        self._schemas: dict[str, str | None] = {}
-        self._parts: dict[str, Any] = {}
+        self._inherited: dict[str, Any] = {}
+        self._directory_fault = lru_cache(REMEMBERED)(_directory_fault)
+        self._is_script = lru_cache(REMEMBERED)(_is_file)
+        self._schema_fault = lru_cache(REMEMBERED)(_schema_fault)
         self._tools_path = self._path(header.tools_path) if header.tools_path else str(directory)
 
     def close(self) -> None:
@@ -151,62 +182,72 @@ class Resolver:
 
     def _job(self, index: int, job: WrittenJob) -> JobSpec | None:
         """One job, or None where something it needs is missing."""
-
-        def setting(key: str) -> tuple[Any, Location]:
-            if key in job.model_fields_set:
-                return getattr(job, key), ("jobs", index, key)
-            return getattr(self._defaults, key), ("defaults", key)
-
-        missing = [key for key in ("model", "workspace") if setting(key)[0] is None]
+        given = _Given(index, job, self._defaults, self._inherited)
+        missing = [key for key in ("model", "workspace") if given.of(key)[0] is None]
         for key in missing:
             place = ("jobs", index, key)
             self._problems.add(place, "required key is missing, here and in 'defaults'")
-        secrets = tuple(setting("secrets")[0])
-        tools = self._job_tools(*setting("tools"), secrets)
-        servers = self._servers(*setting("mcp"), {tool.name for tool in tools})
-        schema, at = setting("result")
+        secrets = tuple(given.of("secrets")[0])
+        tools = self._job_tools(*given.of("tools"), secrets)
+        servers = self._servers(*given.of("mcp"), {tool.name for tool in tools})
+        schema, at = given.of("result")
         self._result(schema, at)
         if missing:
             return None
-        model = self.model(*setting("model"))
-        workspace, writable = self._workspace(*setting("workspace"))
+        workspace, writable = given.once(
+            lambda: self._workspace(*given.of("workspace")), "workspace"
+        )
         if writable is None:
-            self._check_files(tools, setting("tools")[1])
-        self._check_queues(tools, setting("tools")[1])
-        approvals = self._approvals(*setting("approvals"), tools, servers, writable)
-        form = setting("form")[0]
+            self._check_files(tools, given.of("tools")[1])
+        self._check_queues(tools, given.of("tools")[1])
+        form = given.of("form")[0]
         return JobSpec(
             id=job.id,
             goal=job.goal,
-            # One text in memory for all jobs of a workspace, which may be very many.
-            workspace=sys.intern(workspace),
+            workspace=workspace,
             writable=writable,
             tools=tools,
             secrets=secrets,
             mcp=servers,
-            approvals=self._same(approvals),
+            approvals=given.once(
+                lambda: self._approvals(*given.of("approvals"), tools, servers, writable),
+                *("approvals", "tools", "secrets", "mcp", "workspace"),
+            ),
             result=schema,
-            model=self._same(model),
             form="tool" if form == "auto" else form,
-            budget=self._same(_budget(self._defaults.budget, job.budget)),
-            retry=self._same(_retry(self._defaults.retry, job.retry)),
-            context_tokens=setting("context_tokens")[0],
-            sections=self._same(_sections(self._defaults.sections, job.sections)),
-            condenser=tuple(map(self._same, self._condensers(*setting("condenser"), model))),
-            pin_user_messages=setting("pin_user_messages")[0],
-            summary_model=self._summary_model(*setting("summary_model")),
-            urls=tuple(setting("urls")[0]),
-            projection=ProjectionPolicy(setting("projection")[0]),
-            redact=self._same(_redaction(setting("redact")[0], writable, secrets)),
-            check=self._check(*setting("check"), secrets),
-            spawn=self._spawn(*setting("spawn")),
+            context_tokens=given.of("context_tokens")[0],
+            pin_user_messages=given.of("pin_user_messages")[0],
+            urls=tuple(given.of("urls")[0]),
+            projection=ProjectionPolicy(given.of("projection")[0]),
+            redact=given.once(
+                lambda: _redaction(given.of("redact")[0], writable, secrets),
+                *("redact", "workspace", "secrets"),
+            ),
+            check=self._check(*given.of("check"), secrets),
+            spawn=given.once(lambda: self._spawn(*given.of("spawn")), "spawn"),
+            **self._bounds(given, job),
+            **self._models(given),
         )
 
-    def _same(self, part: P) -> P:
-        """The same object for equal parts of different jobs, which are many: parts are frozen."""
-        known = f"{type(part).__name__} {part.model_dump_json()}"
-        shared: P = self._parts.setdefault(known, part)
-        return shared
+    def _bounds(self, given: _Given, job: WrittenJob) -> dict[str, Any]:
+        """What the job may use: its own bounds, then the defaults' ones."""
+        defaults = self._defaults
+        return {
+            "budget": given.once(lambda: _budget(defaults.budget, job.budget), "budget"),
+            "retry": given.once(lambda: _retry(defaults.retry, job.retry), "retry"),
+            "sections": given.once(lambda: _sections(defaults.sections, job.sections), "sections"),
+        }
+
+    def _models(self, given: _Given) -> dict[str, Any]:
+        """The models that the job asks, and what has them asked for summaries."""
+        model = given.once(lambda: self.model(*given.of("model")), "model")
+        return {
+            "model": model,
+            "condenser": given.once(
+                lambda: self._condensers(*given.of("condenser"), model), "condenser", "model"
+            ),
+            "summary_model": self._summary_model(*given.of("summary_model")),
+        }
 
     def _check(self, target: str | None, at: Location, secrets: tuple[str, ...]) -> ToolSpec | None:
         """The function that gives a score."""
@@ -224,7 +265,7 @@ class Resolver:
             return None
         model = None if written.model is None else self.model(written.model, (*at, "model"))
         numbers = written.model_dump(exclude={"model"})
-        return self._same(Spawn(**numbers, model=model))
+        return Spawn(**numbers, model=model)
 
     def _path(self, text: str) -> str:
         """``text`` as an absolute path.
@@ -253,10 +294,7 @@ class Resolver:
 
     def _directory_at(self, text: str, at: Location) -> str:
         path = self._path(text)
-        if path not in self._directories:
-            none = "\0" in text or not Path(path).is_dir()
-            self._directories[path] = "which is none" if none else workspace_fault(path)
-        if (fault := self._directories[path]) is not None:
+        if (fault := self._directory_fault(path)) is not None:
             self._problems.add(at, f"expected a directory, got {shown(text)}, {fault}")
         return path
 
@@ -271,9 +309,7 @@ class Resolver:
             script = name.removeprefix(SCRIPTED)
             path = self._path(script)
             name = SCRIPTED + path
-            if path not in self._scripts:
-                self._scripts[path] = "\0" not in path and Path(path).is_file()
-            if not self._scripts[path]:
+            if not self._is_script(path):
                 self._problems.add(
                     at, f"expected the file of a script, got {shown(script)}, which is none"
                 )
@@ -373,12 +409,7 @@ class Resolver:
     def _result(self, schema: dict[str, Any] | None, at: Location) -> None:
         if schema is None:
             return
-        from runtime.jobsfile.result_schema import schema_fault
-
-        known = json.dumps(schema, sort_keys=True)
-        if known not in self._schemas:
-            self._schemas[known] = schema_fault(schema)
-        if fault := self._schemas[known]:
+        if fault := self._schema_fault(json.dumps(schema, sort_keys=True)):
             self._problems.add(at, fault)
 
     def _job_tools(
@@ -509,6 +540,23 @@ def _redaction(
     secrets = () if writable is None else writable.secrets
     fields["env"] = tuple(dict.fromkeys((*fields["env"], *secrets, *of_tools)))
     return Redaction(**fields)
+
+
+def _directory_fault(path: str) -> str | None:
+    if "\0" in path or not Path(path).is_dir():
+        return "which is none"
+    return workspace_fault(path)
+
+
+def _is_file(path: str) -> bool:
+    return "\0" not in path and Path(path).is_file()
+
+
+def _schema_fault(schema: str) -> str | None:
+    """What is wrong with a result schema, in JSON."""
+    from runtime.jobsfile.result_schema import schema_fault
+
+    return schema_fault(json.loads(schema))
 
 
 def workspace_fault(path: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from runtime.base.errors import InputError
+from runtime.jobsfile.packed import Packed, as_it_is
 from runtime.jobsfile.problems import Location, Problems, shown
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -40,11 +41,20 @@ def is_jsonl(path: Path) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """The text of the jobs file at ``path``.
+    """The text of the YAML file at ``path``.
 
     Raises:
-        InputError: no file, not a regular file, unreadable, longer than ``MAX_FILE_BYTES``
-            (JSON lines: ``MAX_JSONL_BYTES``), or not UTF-8.
+        InputError: as ``lines_of``; also if it is longer than ``MAX_FILE_BYTES``.
+    """
+    return "".join(lines_of(path, MAX_FILE_BYTES))
+
+
+def lines_of(path: Path, most: int) -> Iterator[str]:
+    """The lines of the jobs file at ``path``, with their ends.
+
+    Raises:
+        InputError: no file, not a regular file, unreadable, longer than ``most`` bytes, or not
+            UTF-8.
     """
     try:
         status = path.stat()
@@ -52,25 +62,28 @@ def read_text(path: Path) -> str:
             raise InputError(f"{path}: expected a jobs file, got a directory")
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path}: expected a jobs file, got something that is no regular file")
-        most = MAX_JSONL_BYTES if is_jsonl(path) else MAX_FILE_BYTES
         if status.st_size > most:
             raise InputError(
                 f"{path}: expected at most {most} bytes, got {status.st_size}; give many jobs as"
                 " one with 'for_each'"
             )
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield _decoded(line, path, number)
     except FileNotFoundError:
         raise InputError(f"{path}: no such jobs file") from None
     # A path with a NUL in it is a ValueError.
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{str(path)!r}: cannot read the jobs file: {reason}") from None
+
+
+def _decoded(line: bytes, path: Path, number: int) -> str:
     try:
-        return data.decode("utf-8-sig")
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"{path}:{line}: expected UTF-8, got the byte 0x{data[error.start]:02x}"
+            f"{path}:{number}: expected UTF-8, got the byte 0x{error.object[error.start]:02x}"
         ) from None
 
 
@@ -196,18 +209,22 @@ class _Plain:
         return {}
 
 
-def read_jsonl(text: str, problems: Problems) -> list[Any]:
-    """The values of a JSONL text, one a line, blank lines left out; ``problems.lines`` learns each
+def read_jsonl(path: Path, problems: Problems) -> Packed[Any]:
+    """The values of a JSONL file, one a line, blank lines left out; ``problems.lines`` learns each
     one's line.
+
+    Raises:
+        InputError: as ``lines_of``.
     """
-    values: list[Any] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        here: Location = ("jobs", len(values))
-        problems.lines.by_location[here] = number
-        values.append(json_line(line, here, problems))
-    return values
+
+    def values() -> Iterator[Any]:
+        for number, line in enumerate(lines_of(path, MAX_JSONL_BYTES), start=1):
+            if line.strip():
+                here: Location = ("jobs", len(problems.lines.of_items))
+                problems.lines.of_items.append(number)
+                yield json_line(line.removesuffix("\n"), here, problems)
+
+    return Packed(values(), as_it_is, as_it_is)
 
 
 def json_line(line: str, here: Location, problems: Problems) -> Any:

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from runtime.base.spec.models import JobSpec, ModelSettings
+from runtime.base.spec.models import BatchSpec
 from runtime.base.values import JobKey
 from runtime.client import watch
 from runtime.client.control import Control, Standing
-from runtime.client.plans import JobPlan, Plan, Start
+from runtime.client.plans import Plan
 from runtime.client.watch import Ended, Turn, Watch
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
@@ -66,14 +66,10 @@ class Asleep:
 def watched(server: Asleep, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """All that is seen of the batch until its end."""
     monkeypatch.setattr(watch, "POLL_SECONDS", 0)
-    model = ModelSettings(name="scripted/none.yaml")
-    jobs = tuple(
-        JobPlan(JobSpec(id=f"job-{n}", goal="Sleep.", workspace="/", model=model), Start.NEW)
-        for n in range(JOBS)
-    )
+    ids = tuple(f"job-{n}" for n in range(JOBS))
 
     async def all_of_it() -> list[Any]:
-        plan = Plan("nightly", JOBS, jobs)
+        plan = Plan(BatchSpec(batch="nightly", jobs=()), ids)
         return [event async for event in Watch(cast(Control, server), plan).events()]
 
     return asyncio.run(all_of_it())

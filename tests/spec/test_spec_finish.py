@@ -10,7 +10,7 @@ from runtime.base.errors import InputError
 from runtime.base.spec.finish import FinishEvent, OnFinish
 from runtime.base.spec.models import BatchSpec
 from runtime.jobsfile.dump import resolved_yaml
-from runtime.jobsfile.load import load
+from runtime.jobsfile.load import load_jobs_file
 
 JOBS = "jobs:\n  - {id: a, goal: g, workspace: ., model: openai/m}\n"
 
@@ -18,7 +18,7 @@ JOBS = "jobs:\n  - {id: a, goal: g, workspace: ., model: openai/m}\n"
 def loaded(path: Path, on_finish: str) -> BatchSpec:
     file = path / "jobs.yaml"
     file.write_text(f"on_finish: {on_finish}\n{JOBS}")
-    return load(file).batch
+    return load_jobs_file(file)
 
 
 def test_a_command_and_a_webhook(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_it_is_printed_so_that_it_is_read_back(tmp_path: Path) -> None:
     """``--print-config`` gives the same batch again."""
     batch = loaded(tmp_path, "{webhook: 'https://example.org/hook?x=1', events: [job]}")
     (tmp_path / "again.yaml").write_text(resolved_yaml(batch))
-    assert load(tmp_path / "again.yaml").batch == batch
+    assert load_jobs_file(tmp_path / "again.yaml") == batch
 
 
 @pytest.mark.parametrize(

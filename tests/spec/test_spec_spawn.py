@@ -10,7 +10,7 @@ from runtime.base.errors import InputError
 from runtime.base.spec.models import BatchSpec, ModelSettings, Spawn
 from runtime.jobsfile.changes import changes, definition_digest
 from runtime.jobsfile.dump import resolved_yaml
-from runtime.jobsfile.load import load
+from runtime.jobsfile.load import load_jobs_file
 
 
 def loaded(path: Path, defaults: str, job: str = "") -> BatchSpec:
@@ -18,7 +18,7 @@ def loaded(path: Path, defaults: str, job: str = "") -> BatchSpec:
     file.write_text(
         f"defaults:\n  model: openai/m\n  workspace: .\n{defaults}jobs:\n- id: a\n  goal: g\n{job}"
     )
-    return load(file).batch
+    return load_jobs_file(file)
 
 
 def test_sub_jobs_are_allowed_by_the_file_alone(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_it_is_printed_so_that_it_is_read_back(tmp_path: Path) -> None:
     again = tmp_path / "again"
     again.mkdir()
     (again / "jobs.yaml").write_text(resolved_yaml(batch))
-    assert load(again / "jobs.yaml").batch == batch
+    assert load_jobs_file(again / "jobs.yaml") == batch
 
 
 def test_a_change_is_told_by_its_key(tmp_path: Path) -> None:

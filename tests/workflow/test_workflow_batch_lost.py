@@ -13,6 +13,7 @@ from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from runtime.base.spec.models import BatchSpec
 from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client.control import Control
 from runtime.client.plans import Plan
@@ -59,7 +60,8 @@ async def test_an_update_waits_for_a_worker_that_carries_the_task_out(stage: Sta
     with pytest.raises(RPCError) as refused:
         await handle.execute_update(BatchWorkflow.submit, Submission(jobs=(), concurrency=3))
     assert refused.value.status is RPCStatusCode.FAILED_PRECONDITION
-    submitted = asyncio.create_task(Control(stage.client, stage.store).submit(Plan(batch, 3, ())))
+    nothing = Plan(BatchSpec(batch=batch, concurrency=3, jobs=()), ())
+    submitted = asyncio.create_task(Control(stage.client, stage.store).submit(nothing))
     async with worker(BatchWorkflow):
         await submitted
         assert (await handle.result()).ended == {}

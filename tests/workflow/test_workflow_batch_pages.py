@@ -82,7 +82,7 @@ async def test_every_job_once_over_pages_and_runs(stage: Stage, control: Control
     """
     specs = [stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(14)]
     plan = await control.plan(batch_of(stage, specs), rerun_failed=False)
-    assert len(plan.counted(Start.NEW)) == 14
+    assert plan.new == 14
     await control.submit(plan)
     await control.submit(plan)
     again = await control.plan(batch_of(stage, specs[::-1]), rerun_failed=False)
@@ -160,7 +160,7 @@ async def test_failed_jobs_are_started_again(stage: Stage, control: Control) -> 
     assert len(ended) == 10
     assert [len(stage.archive(spec).runs()) for spec in specs[:3]] == [3, 1, 1]
     rerun = await control.plan(batch, rerun_failed=True)
-    assert [job.spec.id for job in rerun.counted(Start.RERUN)] == ["thrice", "once"]
+    assert [job.id for job in rerun.counted(Start.RERUN)] == ["thrice", "once"]
     for _ in range(2):
         await control.submit(rerun)
     assert sum(isinstance(event, Ended) for event in await seen(control, rerun)) == 2

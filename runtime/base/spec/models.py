@@ -7,10 +7,11 @@ back equal. This module imports pydantic and values alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.redaction.rules import Redaction
@@ -400,4 +401,5 @@ class BatchSpec(Spec):
     """How early its limited calls come among those of other batches, 1 the earliest; None: 3."""
     on_finish: OnFinish | None = None
     """Who is told when a job, and when the batch, has ended."""
-    jobs: tuple[JobSpec, ...]
+    jobs: SkipValidation[Sequence[JobSpec]]
+    """In the file's order: a tuple, or what a file has packed that may have a million."""
