@@ -224,16 +224,17 @@ def submission(jobs: int) -> str:
     from benchmarks.batch_submission import measured
 
     lines = [
-        "| jobs | checked, s | archived and submitted, s | client, MiB | worker, MiB |",
-        "|--:|--:|--:|--:|--:|",
+        "| jobs | checked, s | archived and submitted, s | client, MiB | worker, MiB |"
+        " Temporal, MiB |",
+        "|--:|--:|--:|--:|--:|--:|",
     ]
-    for count in (jobs // 10, jobs):
+    for count in (jobs // 100, jobs // 10, jobs):
         with place(count, 1) as made:
             found = measured(made.path)
         cells = (f"{number:,.1f}" for number in found[:2])
         sizes = (f"{number:,.0f}" for number in found[2:])
         lines.append(f"| {count:,} | {' | '.join([*cells, *sizes])} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"Load of the machine meanwhile: {os.getloadavg()[1]:.1f}."])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,16 +18,18 @@ from pathlib import Path
 
 from runtime.cli.stores import archive_of
 from runtime.client.control import Control
+from runtime.client.preflight import check
 from runtime.jobsfile.load import load
 from runtime.server.connection import connect
+from runtime.server.process import read_info
 from runtime.server.target import Target
 from runtime.worker.worker import running_worker
 from workflows.messages import batch_queue
 
 
-def measured(directory: Path) -> tuple[float, float, float, float]:
-    """Seconds of the check and of the submission; the most memory of the client and of the worker,
-    in MiB.
+def measured(directory: Path) -> tuple[float, float, float, float, float]:
+    """Seconds of the check and of the submission; the most memory of the client, of the worker and
+    of the server, in MiB.
     """
     environment = {**os.environ, "HOLDFAST_HOME": str(directory / "home")}
     module = [sys.executable, "-m", "benchmarks.batch_submission", str(directory)]
@@ -35,12 +37,20 @@ def measured(directory: Path) -> tuple[float, float, float, float]:
         [*module, "worker"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as worker:
         assert worker.stdout is not None and worker.stdin is not None
-        worker.stdout.readline()
+        server = int(worker.stdout.readline())
         done = subprocess.run(module, env=environment, stdout=subprocess.PIPE, check=True)
+        peak = _most_of(server)
         worker.stdin.close()
         size = float(worker.stdout.readline())
     checked, submitted, client = json.loads(done.stdout)
-    return checked, submitted, client, size
+    return checked, submitted, client, size, peak
+
+
+def _most_of(process: int) -> float:
+    """The most memory that a process has had so far, in MiB."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    (told,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return float(told) / 1024
 
 
 def _most() -> float:
@@ -49,11 +59,12 @@ def _most() -> float:
 
 async def _submit(directory: Path) -> None:
     began = time.monotonic()
-    batch = load(directory / "jobs.yaml").batch
+    loaded = load(directory / "jobs.yaml")
+    check(loaded, None)
     checked = time.monotonic()
     async with connect(Target()) as connection:
         control = Control(connection.client, archive_of(None))
-        plan = await control.plan(batch, rerun_failed=False)
+        plan = await control.plan(loaded.batch, rerun_failed=False)
         await control.submit(plan)
     print(json.dumps([checked - began, time.monotonic() - checked, _most()]))
 
@@ -64,7 +75,10 @@ async def _work() -> None:
         connect(Target()) as connection,
         running_worker(connection.client, archive_of(None), task_queue=batch_queue("many")),
     ):
-        print("ready", flush=True)
+        assert connection.embedded is not None
+        server = read_info(connection.embedded)
+        assert server is not None
+        print(server.pid, flush=True)
         await asyncio.to_thread(sys.stdin.read)
         print(_most(), flush=True)
         # Jobs run by now, which nobody waits for.
