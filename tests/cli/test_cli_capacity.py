@@ -13,7 +13,7 @@ from infra.sizing.load import Load
 from infra.sizing.model import Job
 from runtime.server.connection import connect
 from runtime.server.target import Target
-from tests.cli.command_line import CommandLine, script
+from tests.cli.command_line import UNHURRIED, CommandLine, script
 
 JOBS, TURNS = 20, 5
 BILLED = {
@@ -49,7 +49,7 @@ async def histories(batch: str) -> dict[str, list[HistoryEvent]]:
 def test_a_batch_took_what_was_said(cli: CommandLine) -> None:
     """Of 20 jobs of 5 turns: Actions and objects within 5 %, bytes within 15 %."""
     cli.write("five.json", script(*(f"x = {n}\nprint('turn', x)" for n in range(4)), "finish(x)"))
-    jobs = [f"id: j{n}, model: scripted/five.json" for n in range(JOBS)]
+    jobs = [f"id: j{n}, model: scripted/five.json, {UNHURRIED}" for n in range(JOBS)]
     done = cli("run", cli.jobs(*jobs, batch="sized"), "--json")
     assert done.code == 0, done.err
     assert Counter(job["turns"] for job in done.summary().values()) == {TURNS: JOBS}
