@@ -26,12 +26,14 @@ _NEEDED = {"vertex_ai": "google.auth", "vertex_ai_beta": "google.auth"}
 """The modules that providers need beside litellm's own dependencies."""
 
 
-def faults(name: str, options: Mapping[str, Any], form: str) -> list[str]:
+def faults(
+    name: str, options: Mapping[str, Any], form: str, *, elsewhere: bool = False
+) -> list[str]:
     """Why the model cannot be called as a job of this ``form`` would: a sentence each, with what to
     write or do.
 
-    What this machine lacks (a key, a package) is told like any other fault. Nobody is called.
-    Imports litellm.
+    What this machine lacks (a key, a package) is told like any other fault, unless the model is
+    called ``elsewhere``. Nobody is called. Imports litellm.
     """
     if name.startswith("scripted/"):
         return []
@@ -48,11 +50,13 @@ def faults(name: str, options: Mapping[str, Any], form: str) -> list[str]:
         model, provider, _, _ = lite.get_llm_provider(name, api_base=options.get("api_base"))
     except Exception:  # noqa: BLE001 - litellm raises its own errors for what it does not know
         return [_unknown(name, lite)]
-    problems = [
-        _no_package(name, provider),
-        _no_key(lite, name, provider, options),
-        _no_tools(lite, model, provider, form),
-    ]
+    problems = [_no_tools(lite, model, provider, form)]
+    if not elsewhere:
+        problems = [
+            _no_package(name, provider),
+            _no_key(lite, name, provider, options),
+            *problems,
+        ]
     return [fault for fault in problems if fault is not None]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from activities import _summary_cache as cache
 from activities._claims import Claims, Times
@@ -57,9 +58,16 @@ class SummaryActivities:
         nobody had it written before.
 
         Raises:
-            ApplicationError: as ``call_model``.
+            ApplicationError: as ``call_model``; type ``NoServers`` for what an MCP server offers,
+                where who calls models starts none.
             ArchiveError: as ``call_model``.
         """
+        if batch.servers and not self._workspace.has_servers:
+            raise ApplicationError(
+                "what an MCP server offers is not summed up where workers have roles",
+                type="NoServers",
+                non_retryable=True,
+            )
         region = await asyncio.to_thread(self._workspace.region, batch)
         reply = None if region is None else await self._written(batch, region, "view")
         # Read again, by the same way as any reading: the summary is in the store by now.

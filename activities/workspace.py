@@ -85,6 +85,11 @@ class WorkspaceActivities:
         self._hosts = hosts
         self._effects = ReadEffects(store)
 
+    @property
+    def has_servers(self) -> bool:
+        """Whether this process may start MCP servers."""
+        return self._hosts is not None
+
     @activity.defn(name="read_sources")
     def read_sources(self, batch: ReadBatch) -> ReadBatchResult:
         """One result for each request, in order.

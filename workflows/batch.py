@@ -52,6 +52,7 @@ with workflow.unsafe.imports_passed_through():
         Note,
         Submission,
         again_after,
+        split_memo,
     )
     from workflows.paging import Pages
 
@@ -109,7 +110,7 @@ class BatchWorkflow(Ordered):
         self.granting = Granting(
             order.batch, carried.purse, lambda work: self.soon(work, whole=True)
         )
-        self.finishing = Finishing(order.batch, carried.finishing)
+        self.finishing = Finishing(order.batch, carried.finishing, carried.routes)
 
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchState:
@@ -323,7 +324,7 @@ class BatchWorkflow(Ordered):
         self.submitted = True
         self.concurrency = submission.concurrency
         self.granting.take(submission.budget, submission.concurrency)
-        self.routes = submission.routes or self.routes
+        self.routes = self.finishing.routes = submission.routes or self.routes
         self.finishing.order = submission.on_finish
         self.pages.add(submission.pages)
         places = {job.key.job: place for place, job in enumerate(self.waiting)}
@@ -415,7 +416,7 @@ class BatchWorkflow(Ordered):
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 task_timeout=TASK_LIMIT,
                 static_summary=summary_of(job.spec.goal),
-                memo={"definition": job.definition},
+                memo={"definition": job.definition, **split_memo(job.routes)},
             )
             started, self.starting = True, self.starting - 1
             self.children[name] = child

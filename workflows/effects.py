@@ -29,6 +29,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.record import EffectName
     from runtime.base.addresses import server_in
     from runtime.base.effect_numbers import TICK, UNWRITTEN, WAIT_EFFECTS
+    from runtime.base.roles import Role
     from runtime.base.spec.models import JobSpec, Retry
     from runtime.base.spec.servers import ServerSpec
     from runtime.base.values import JobKey
@@ -96,13 +97,14 @@ class Effects:
                     **place,
                 )
                 summary = f"{request.operation} {request.path}"[:120]
+                route = self.routing.to(Role.READS)
                 done = await self._call(
-                    "file_call", file, FileCallResult, summary, READ_LIMIT, place
+                    "file_call", file, FileCallResult, summary, READ_LIMIT, place, **route
                 )
                 return done.timeless, done.worked
             case EffectKind.TOOL:
                 call = self._tool_request(request.tool, request.args, request.kwargs, place)
-                route = {} if call.recorded is not None else self.routing.of_tool(call.tool)
+                route = self.routing.of_tool(call.tool, recorded=call.recorded is not None)
                 done = await self._call(
                     "call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place, **route
                 )
@@ -149,8 +151,9 @@ class Effects:
             **place,
         )
         summary = f"{server.name}.{request.method}"
+        route = self.routing.to(Role.TOOLS)
         done: ToolResult = await self._call(
-            "call_tool", call, ToolResult, summary, TOOL_LIMIT, place
+            "call_tool", call, ToolResult, summary, TOOL_LIMIT, place, **route
         )
         return done
 
@@ -167,6 +170,7 @@ class Effects:
             limit=SERVERS_LIMIT,
             until=self.moment.until_deadline(),
             summary="ask the MCP servers what they offer",
+            **self.routing.to(Role.TOOLS),
         )
         return listed
 
@@ -188,6 +192,7 @@ class Effects:
             limit=OPEN_LIMIT,
             until=self.moment.until_deadline(),
             summary="open the workspace",
+            **self.routing.to(Role.SANDBOXES),
         )
         return opened
 
@@ -213,9 +218,8 @@ class Effects:
             redact=self.spec.redact,
             **place,
         )
-        route = {}
-        if tool is not None and tool.recorded is None:
-            route = self.routing.by_name(tool.tool)
+        named = None if tool is None else tool.tool
+        route = self.routing.of_change(named, recorded=change.recorded is not None)
         limit = READ_LIMIT if tool is None else TOOL_LIMIT
         if request.operation == "sh":
             limit = timedelta(seconds=request.arguments["timeout"]) + COMMAND_SLACK
@@ -266,6 +270,7 @@ class Effects:
 
     async def prepare(self, preparation: Preparation) -> workflow.ActivityHandle[ReadBatchResult]:
         """Start reading for a payload, or writing a group's summary. Nobody waits for it."""
+        servers = self._servers((preparation.request,))
         summary = preparation.request.lod == SUMMARY_LOD
         kept = "" if preparation.material is None else await self._keep(preparation.material)
         batch = ReadBatch(
@@ -274,7 +279,7 @@ class Effects:
             requests=(preparation.request,),
             encoding=self.spec.encoding,
             urls=self.spec.urls,
-            servers=self._servers((preparation.request,)),
+            servers=servers,
             summary_model=self._summary_model((preparation.request,)),
             redact=self.spec.redact,
             material=kept,
@@ -292,7 +297,11 @@ class Effects:
             limit=CALL_LIMIT if summary else READ_LIMIT,
             until=sooner(SUMMARY_LIMIT, until) if summary else until,
             summary=f"prepare {of}"[:120],
-            **(self.routing.of_model(batch.summary_model) if summary else {}),
+            **(
+                self.routing.of_model(batch.summary_model)
+                if summary
+                else self.routing.of_reading(servers=bool(servers))
+            ),
         )
 
     async def _keep(self, material: Material) -> str:
@@ -322,8 +331,9 @@ class Effects:
             **place,
         )
         summary = f"read {len(requests)} source{'s' if len(requests) != 1 else ''}"
+        route = self.routing.of_reading(servers=bool(batch.servers))
         result: ReadBatchResult = await self._call(
-            "read_sources", batch, ReadBatchResult, summary, READ_LIMIT, place, name
+            "read_sources", batch, ReadBatchResult, summary, READ_LIMIT, place, name, **route
         )
         return result
 

@@ -17,10 +17,13 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.finish_contracts import FinishNotice, FinishTold
+    from runtime.base.roles import Role
     from runtime.base.spec.finish import FinishEvent, OnFinish
+    from runtime.base.spec.limits import Routes
     from runtime.job.stops import JobStatus
     from workflows.calling import result_of
     from workflows.messages import BatchTold, JobOutcome
+    from workflows.routing import by_role
 
 TRIES = 8
 """Tries at telling of one end, over some two minutes."""
@@ -40,11 +43,12 @@ _PAUSES = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=ti
 class Finishing:
     """Who is told of ends, and which are not told yet.
 
-    ``told`` is what an earlier run of the batch hands over.
+    ``told`` is what an earlier run of the batch hands over, ``routes`` says by which queues.
     """
 
-    def __init__(self, batch: str, told: BatchTold) -> None:
+    def __init__(self, batch: str, told: BatchTold, routes: Routes | None) -> None:
         self._batch = batch
+        self.routes = routes
         self.order: OnFinish | None = told.order
         self._due: deque[JobOutcome] = deque(told.due)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -167,6 +171,7 @@ class Finishing:
                 id=f"told-{self._number}",
                 limit=timedelta(seconds=order.timeout) + SLACK,
                 summary=f"tell of the end of {who or 'the batch'}",
+                **by_role(self.routes, Role.TOOLS, self._batch),
                 tries=RetryPolicy(
                     initial_interval=_PAUSES.initial_interval,
                     maximum_interval=_PAUSES.maximum_interval,

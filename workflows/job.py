@@ -26,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.verdicts import record_verdict
+    from runtime.base.roles import Role
     from runtime.base.spec.models import Amount, ModelSettings
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
@@ -394,7 +395,7 @@ class JobWorkflow(Ordered):
             limit=CALL_LIMIT,
             until=self.moment.until_deadline(),
             summary=turn_line(self.job.turn, self.job.last_statement),
-            **({} if call.given is not None else self.routing.of_model(call.model)),
+            **self.routing.of_model(call.model, recorded=call.given is not None),
         )
         reply: TurnReply = await self.moment.after(
             asked,
@@ -681,6 +682,7 @@ class JobWorkflow(Ordered):
                 limit=TOOL_LIMIT,
                 summary=f"check the result with {spec.check.name}",
                 tries=CHECK_TRIES,
+                **self.routing.to(Role.TOOLS),
             )
         except ActivityError as error:
             if is_cancelled_exception(error):

@@ -21,6 +21,13 @@ DAMAGED = "damaged"
 """Its end cannot be read."""
 
 
+AWAITED_ROLE = "role:"
+"""Before the name of a role that no worker has; a queue has no colon in its name."""
+
+
 def waiting_for(queue: str) -> str:
-    """What a job does whose call no worker takes: ``waits for a worker with --queue gpu``."""
-    return f"waits for a worker with --queue {queue}"
+    """What a job does whose call no worker takes: ``waits for a worker with --queue gpu``, or
+    ``--roles sandboxes``.
+    """
+    role = queue.removeprefix(AWAITED_ROLE)
+    return f"waits for a worker with {'--queue' if role == queue else '--roles'} {role}"

@@ -5,6 +5,7 @@ that watches.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +20,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import HoldfastError
 from runtime.base.home import state_home
+from runtime.base.roles import Role, Roles, key_names, told
 from runtime.base.spec.models import BatchSpec
 from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
@@ -119,8 +121,8 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
 @dataclass(frozen=True)
 class Workers:
     """What workers are asked for: the version of a deployment that they are, what they may take
-    from this machine, the one batch that they work on, where metrics are served, and the queues of
-    tools that they work on in place of batches.
+    from this machine, the one batch that they work on, where metrics are served, the queues of
+    tools that they work on in place of batches, and the parts of the work that they do.
     """
 
     deployment: str | None = None
@@ -129,6 +131,7 @@ class Workers:
     batch: str | None = None
     metrics: str | None = None
     queues: tuple[str, ...] = ()
+    roles: Roles | None = None
 
     def environment(self, number: int) -> dict[str, str]:
         """Variables of the ``number``-th process: where it serves metrics that are its own."""
@@ -140,6 +143,7 @@ class Workers:
     def options(self) -> list[str]:
         """The options of ``holdfast worker`` that ask for the same."""
         settings = {"--deployment": self.deployment, "--build": self.build, "--batch": self.batch}
+        settings["--roles"] = None if self.roles is None else told(self.roles)
         options = [*settings.items(), *(("--allow", str(path)) for path in self.allowed)]
         options += [("--queue", queue) for queue in self.queues]
         return [part for name, value in options if value is not None for part in (name, value)]
@@ -164,10 +168,14 @@ async def run_workers(
                 size = processes or (1 if alone else fitting_size(shared=embedded))
                 many = f", {size} processes" if size > 1 else ""
                 what = f"calls of {', '.join(wish.queues)}" if wish.queues else "batches"
+                if wish.roles is not None:
+                    what = f"{', '.join(told(wish.roles).split(','))} of batches"
                 note(
                     f"waiting for {what} on {_where(connection)}, archive {store}{many}; Ctrl-C"
                     " drains, a second one stops at once"
                 )
+                if wish.roles is not None and Role.MODELS not in wish.roles:
+                    _tell_of_keys()
                 if size > 1:
                     crew = Crew(_member(target, store_url, wish), size, note, wish.environment)
                     return await crew.work()
@@ -176,6 +184,12 @@ async def run_workers(
             if not interrupts.asked.is_set():
                 raise
     return 0
+
+
+def _tell_of_keys() -> None:
+    """Tell of providers' keys that a worker has and does not need."""
+    if names := key_names(os.environ):
+        note(f"{', '.join(names)}: unset here what workers with --roles models alone need")
 
 
 async def _serve(connection: Connection, store: ObjectStore, wish: Workers) -> None:
@@ -198,7 +212,13 @@ async def _serve(connection: Connection, store: ObjectStore, wish: Workers) -> N
     if version is not None:
         note(f"version {version.build_id} of deployment {version.deployment_name}")
     await BatchWorkers(
-        connection.client, store, note, version, wish.allowed, only=wish.batch
+        connection.client,
+        store,
+        note,
+        version,
+        wish.allowed,
+        only=wish.batch,
+        roles=wish.roles,
     ).serve()
 
 

@@ -83,6 +83,18 @@ def command(
             show_default=False,
         ),
     ] = None,
+    roles: Annotated[
+        str | None,
+        typer.Option(
+            "--roles",
+            metavar="LIST",
+            help=(
+                "Do these parts of the work alone, with commas between: turns, models, tools,"
+                " sandboxes, reads. Default: HOLDFAST_ROLES, else all of it."
+            ),
+            show_default=False,
+        ),
+    ] = None,
     processes: Annotated[
         int | None,
         typer.Option(
@@ -107,7 +119,10 @@ def command(
 
     It works on every open batch of the server whose archive is this worker's, and on jobs that were
     reset or forked; with --queue on the calls of such tools alone, for which it needs no provider's
-    key. Workspaces, tools and scripts are taken from this machine, at the same paths as
+    key. With --roles, for which batches are started with HOLDFAST_ROLES too, only one with models
+    needs a provider's key, and only those with tools or sandboxes run programs.
+
+    Workspaces, tools and scripts are taken from this machine, at the same paths as
     where 'holdfast run' was given, and the provider's keys from this environment. On another
     machine than theirs, HOLDFAST_KEY must be the key that the jobs were started with: the line in
     the file 'key' of that state directory. Give --store or HOLDFAST_STORE if the batches do not
@@ -116,6 +131,7 @@ def command(
     """
     import asyncio
 
+    from runtime.base.roles import own_roles, roles_in
     from runtime.cli.logs import log_in_lines
     from runtime.cli.running import Workers, run_workers
     from runtime.cli.telemetry import metrics_address
@@ -131,9 +147,11 @@ def command(
     for name in queues:
         if not is_queue(name):
             raise InputError(f"--queue {name!r}: expected {QUEUE_RULE}")
-    if queues and (deployment is not None or batch is not None):
+    if queues and (deployment is not None or batch is not None or roles is not None):
         raise InputError("--queue is for the tools of all batches: it goes with no other choice")
+    own = own_roles() if roles is None else roles_in(roles, "--roles")
+    own = None if queues else own
     log_in_lines(metrics)
     where = metrics_address(metrics)
-    wish = Workers(deployment, build, tuple(allow or ()), batch, where, queues)
+    wish = Workers(deployment, build, tuple(allow or ()), batch, where, queues, own)
     raise typer.Exit(asyncio.run(run_workers(target, store, wish, processes)))

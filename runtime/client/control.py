@@ -46,9 +46,11 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.redaction.masked_edits import Place
+from runtime.base.roles import own_roles
 from runtime.base.search_attributes import Attribute
-from runtime.base.spec.limits import queue_named
+from runtime.base.spec.limits import queue_named, role_of
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
+from runtime.base.standings import AWAITED_ROLE
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import BATCH_WORKFLOW, batch_workflow_id, job_key, job_workflow_id
 from runtime.client.limits import routes_of, set_limits
@@ -59,6 +61,7 @@ from runtime.client.submission import masked_message, masked_spec
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes, definition_digest
 from runtime.server.authentic import NotSigned, in_activity, in_workflow
+from runtime.server.pollers import is_polled
 from runtime.workspace.left import LeftWorkspace, left_by
 from workflows.messages import (
     NEW_ORDER,
@@ -72,6 +75,7 @@ from workflows.messages import (
     Submission,
     again_after,
     batch_queue,
+    split_memo,
 )
 
 Answer = TypeVar("Answer", BatchState, BatchNews)
@@ -133,7 +137,9 @@ class Standing:
     running: Running | None = None
     since: datetime | None = None
     awaits: str = ""
-    """The queue whose workers alone may make the call that the job waits for."""
+    """The queue whose workers alone may make the call that the job waits for; ``role:NAME`` where
+    no worker of that role is there.
+    """
 
 
 @dataclass(frozen=True)
@@ -208,8 +214,9 @@ class Control:
         rerun = tuple(job.id for job in anew)
         ends = {job.id: job.first for job in anew if job.first}
         archive = await asyncio.to_thread(archive_id, self.store)
-        routes = routes_of(batch.limits, batch.priority, archive, queues=plan.queues)
-        memo: dict[str, Any] = {"archive": archive, "store": str(self.store)}
+        split = own_roles() is not None
+        routes = routes_of(batch.limits, batch.priority, archive, queues=plan.queues, roles=split)
+        memo: dict[str, Any] = {"archive": archive, "store": str(self.store), **split_memo(routes)}
         if routes is not None:
             memo["queues"] = list(routes.queues)
             await set_limits(self.client, routes, batch.limits)
@@ -286,8 +293,21 @@ class Control:
             trouble=_trouble(description),
             running=await self._running(description),
             since=description.start_time,
-            awaits=_awaited(description),
+            awaits=await self._awaited(description),
         )
+
+    async def _awaited(self, description: WorkflowExecutionDescription) -> str:
+        """What a call waits for that no worker has taken yet; empty if there is none."""
+        for pending in description.raw_description.pending_activities:
+            if pending.state != PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
+                continue
+            task_queue = pending.activity_options.task_queue.name
+            if (queue := queue_named(task_queue)) is not None:
+                return queue
+            role = role_of(task_queue)
+            if role is not None and not await is_polled(self.client, task_queue):
+                return f"{AWAITED_ROLE}{role}"
+        return ""
 
     async def outcome(self, key: JobKey) -> JobOutcome | None:
         """How the job's newest run ended; None while it is open, and before it was started."""
@@ -748,16 +768,6 @@ def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:
             0.0,
         )
     return None
-
-
-def _awaited(description: WorkflowExecutionDescription) -> str:
-    """The queue of a tool whose call no worker has taken yet; empty if there is none."""
-    for pending in description.raw_description.pending_activities:
-        if pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
-            queue = queue_named(pending.activity_options.task_queue.name)
-            if queue is not None:
-                return queue
-    return ""
 
 
 def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:

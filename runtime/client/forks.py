@@ -27,6 +27,7 @@ from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound
 from runtime.base.failpoints import failpoint
+from runtime.base.roles import own_roles
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey, StepRef
@@ -36,7 +37,7 @@ from runtime.client.resets import Reset
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
 from runtime.server.authentic import in_workflow
-from workflows.messages import JobOrder, Origin, batch_queue
+from workflows.messages import JobOrder, Origin, batch_queue, split_memo
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ async def _start(
         "definition": job_order.definition,
         "archive": await asyncio.to_thread(archive_id, store),
         "store": str(store),
+        **split_memo(job_order.routes),
     }
     failpoint("fork.before")
     try:
@@ -240,7 +242,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
             id=order.id, start=first, until=point.turn - 1, mode=ReplayMode.RESTORE, source=source
         )
     parent = saved.parent if saved is not None else None
-    queues = any(tool.queue for tool in spec.tools)
+    queues, split = any(tool.queue for tool in spec.tools), own_roles() is not None
     return JobOrder(
         key=JobKey(batch=source.batch, job=name),
         spec=spec,
@@ -253,7 +255,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
             restore=restore,
             replay=order,
         ),
-        routes=Routes(archive=archive_id(store)) if queues else None,
+        routes=Routes(archive=archive_id(store), roles=split) if queues or split else None,
     )
 
 

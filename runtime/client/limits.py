@@ -18,15 +18,20 @@ from runtime.server.rates import Account, account_of, keep_rate
 
 
 def routes_of(
-    limits: Limits, priority: int | None, archive: str, *, queues: bool = False
+    limits: Limits,
+    priority: int | None,
+    archive: str,
+    *,
+    queues: bool = False,
+    roles: bool = False,
 ) -> Routes | None:
-    """By which queues the limited calls of a batch go; None where nothing is limited, and no tool
-    has one of the ``queues`` by name.
+    """By which queues the limited calls of a batch go; None where nothing is limited, no tool has
+    one of the ``queues`` by name, and workers have no ``roles``.
     """
-    if not limits.models and not limits.tools and not queues:
+    if not limits.models and not limits.tools and not queues and not roles:
         return None
     models, tools = tuple(sorted(limits.models)), tuple(sorted(limits.tools))
-    return Routes(archive=archive, models=models, tools=tools, priority=priority)
+    return Routes(archive=archive, models=models, tools=tools, priority=priority, roles=roles)
 
 
 async def set_limits(client: Client, routes: Routes, limits: Limits) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
+from runtime.base.roles import Role, own_roles
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
@@ -72,6 +73,8 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
     """See that commands can be run here as the job wants them."""
     own = problems.has(("jobs", index, "workspace"))
     at: Location = ("jobs", index, "workspace") if own else ("defaults", "workspace")
+    if not _does(Role.SANDBOXES):
+        return
     try:
         sandbox_of(writable.sandbox)
         named_secrets(writable.secrets, os.environ)
@@ -81,6 +84,8 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
 
 def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
     """See that the job's tools can be given what it names."""
+    if not _does(Role.TOOLS):
+        return
     own = ("jobs", index, "secrets") in problems.lines.by_location
     try:
         named_secrets(job.secrets, os.environ)
@@ -91,7 +96,16 @@ def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
 def _faults(model: ModelSettings, form: str) -> list[str]:
     from activities.known_models import faults
 
-    return list(faults(model.name, model.options, form))
+    elsewhere = not _does(Role.MODELS)
+    return list(faults(model.name, model.options, form, elsewhere=elsewhere))
+
+
+def _does(*roles: Role) -> bool:
+    """Whether this process does one of these parts of the work: for the others, workers elsewhere
+    have keys, secrets and sandboxes.
+    """
+    own = own_roles()
+    return own is None or not own.isdisjoint(roles)
 
 
 def _unpriced(

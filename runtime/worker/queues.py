@@ -19,7 +19,7 @@ from runtime.base.home import state_home
 from runtime.base.spec.limits import named_queue
 from runtime.worker.presence import present
 from runtime.worker.tidying import tidied
-from runtime.worker.worker import make_tools_worker
+from runtime.worker.worker import make_queue_worker
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class QueueWorkers:
         home = state_home()
         async with tidied(home), present(self.client, home) as identity:
             workers = [
-                make_tools_worker(
+                make_queue_worker(
                     self.client,
                     self.store,
                     named_queue(queue, own),

@@ -9,7 +9,7 @@ is wanted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,12 +23,15 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ServerError
 from runtime.base.home import state_home
+from runtime.base.roles import EVERY, MEMO, VARIABLE, Role, Roles
+from runtime.base.spec.limits import role_of
 from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS, job_key
 from runtime.server.authentic import NotSigned
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
+from runtime.worker.role_workers import RoleWorkers
 from runtime.worker.tidying import tidied
-from runtime.worker.worker import limited_queues, make_worker, warm_up
+from runtime.worker.worker import limited_queues, make_worker, role_workers, warm_up
 from workflows.messages import batch_queue
 
 LOOK_SECONDS = 2.0
@@ -44,13 +47,15 @@ MOST_REFUSED = 256
 @dataclass(frozen=True)
 class OpenBatch:
     """A batch that runs, or has a job that does: its task queue, its archive's own name, that
-    archive's address where it was started, and the queues by which its limited calls go.
+    archive's address where it was started, the queues by which its limited calls go, and whether
+    its other calls are ``split`` over the queues of roles.
     """
 
     queue: str
     archive: str
     store: str
     limited: tuple[str, ...] = ()
+    split: bool = False
 
     @property
     def name(self) -> str:
@@ -66,6 +71,9 @@ class BatchWorkers:
 
     With a ``deployment``, the workers are that version of it (Temporal's worker versioning).
     ``allowed`` bounds what they take from this machine, as for ``make_worker``.
+
+    With ``roles`` they do their part of the batches that are split, and leave others alone unless
+    they have all; without, they do everything.
     """
 
     client: Client
@@ -75,6 +83,7 @@ class BatchWorkers:
     allowed: tuple[Path, ...] = ()
     only: str | None = None
     """The one batch that is worked on; None for all."""
+    roles: Roles | None = None
     _running: dict[str, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
     _identity: str | None = None
@@ -85,22 +94,39 @@ class BatchWorkers:
         Raises:
             ServerError: if a worker cannot go on.
         """
-        await asyncio.to_thread(warm_up)
+        await asyncio.to_thread(warm_up, self._roles)
         own = await asyncio.to_thread(archive_id, self.store)
         home = state_home()
         async with tidied(home), present(self.client, home) as self._identity:
             limited = limited_queues(
+                self.client,
+                self.store,
+                allowed=self.allowed,
+                identity=self._identity,
+                roles=self._roles,
+            )
+            others = role_workers(
                 self.client, self.store, allowed=self.allowed, identity=self._identity
             )
             try:
+                await self._help(others, self.roles or ())
                 while True:
-                    await self._look(own, limited)
+                    await self._look(own, limited, others)
                     await asyncio.sleep(LOOK_SECONDS)
             finally:
                 await limited.close()
+                await others.close()
                 await self._stop(set(self._running))
 
-    async def _look(self, own: str, limited: LimitedQueues) -> None:
+    @property
+    def _roles(self) -> Roles:
+        return EVERY if self.roles is None else self.roles
+
+    async def _help(self, others: RoleWorkers, roles: Iterable[Role]) -> None:
+        for role in await others.want(roles):
+            self.tell(f"making the calls of role {role}")
+
+    async def _look(self, own: str, limited: LimitedQueues, others: RoleWorkers) -> None:
         try:
             batches = await self._open()
             batches |= await self._replayed(own, batches)
@@ -114,15 +140,26 @@ class BatchWorkers:
         for queue, (_, task) in self._running.items():
             if task.done():
                 raise ServerError(f"the worker of {queue} stopped: {task.exception()}")
-        for batch in batches.values():
-            if batch.archive == own:
+        mine = [batch for batch in batches.values() if self._takes(batch, own)]
+        if Role.TURNS in self._roles:
+            for batch in mine:
                 self._start(batch)
-            else:
-                self._refuse(
-                    batch.queue, f"its archive is {batch.store}, this worker's is {self.store}"
-                )
-        own_batches = (batch for batch in batches.values() if batch.archive == own)
-        await limited.want(queue for batch in own_batches for queue in batch.limited)
+        split = any(batch.split for batch in mine)
+        await self._help(others, self._roles if split else self.roles or ())
+        queues = (queue for batch in mine for queue in batch.limited)
+        await limited.want(queue for queue in queues if role_of(queue) in self._roles)
+
+    def _takes(self, batch: OpenBatch, own: str) -> bool:
+        """Whether this is a worker for the batch; if not, that is told."""
+        if batch.archive != own:
+            self._refuse(
+                batch.queue, f"its archive is {batch.store}, this worker's is {self.store}"
+            )
+            return False
+        if not batch.split and self._roles != EVERY:
+            self._refuse(batch.queue, f"it was started without {VARIABLE}, which this worker has")
+            return False
+        return True
 
     async def _open(self) -> dict[str, OpenBatch]:
         """The batches that run on the server, whoever works on them.
@@ -144,6 +181,7 @@ class BatchWorkers:
                     str(memo["archive"]),
                     str(memo.get("store", "")),
                     tuple(map(str, memo.get("queues", ()))),
+                    bool(memo.get(MEMO)),
                 )
         return batches
 
@@ -171,7 +209,8 @@ class BatchWorkers:
                 self._archive_with, execution.id, own
             )
             if archive:
-                replayed[queue] = OpenBatch(queue, archive, str(memo.get("store", "")))
+                split = bool(memo.get(MEMO))
+                replayed[queue] = OpenBatch(queue, archive, str(memo.get("store", "")), split=split)
         return replayed
 
     def _archive_with(self, workflow_id: str, own: str) -> str:
@@ -196,6 +235,7 @@ class BatchWorkers:
             deployment=self.deployment,
             allowed=self.allowed,
             identity=self._identity,
+            roles=self._roles,
         )
         self._running[batch.queue] = (worker, asyncio.create_task(worker.run()))
         self.tell(f"working on batch {batch.name}")

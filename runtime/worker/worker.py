@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
@@ -45,13 +45,15 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.trees import Trees
 from runtime.base.home import state_home
 from runtime.base.open_jobs import open_jobs
-from runtime.base.spec.limits import is_tools
+from runtime.base.roles import EVERY, Role, Roles, own_roles
+from runtime.base.spec.limits import is_tools, role_of, role_queue
 from runtime.base.tokens import DEFAULT_ENCODING, encoding
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
+from runtime.worker.role_workers import RoleWorkers, others_work
 from runtime.worker.tidying import tidied
 from runtime.workspace.checkouts.checkout import Checkouts
 from workflows.batch import BatchWorkflow
@@ -115,17 +117,22 @@ Threads are made as they are needed.
 
 @dataclass(frozen=True)
 class Parts:
-    """What a worker needs for jobs: their activities, what these go through, and the tools, which
-    want to be closed. The activities of models and of tools are also done by workers on the queues
-    of what is limited, those ``by_name`` by workers of the queues that tools name.
+    """What a worker needs for jobs: their activities by who does them, what these go through, and
+    the tools, which want to be closed. The activities of models and of tools are also done by
+    workers on the queues of what is limited, those ``by_name`` by workers of the queues that tools
+    name.
     """
 
-    activities: list[Callable[..., Any]]
-    of_models: list[Callable[..., Any]]
-    of_tools: list[Callable[..., Any]]
+    of_roles: Mapping[Role, list[Callable[..., Any]]]
+    limited_tools: list[Callable[..., Any]]
     by_name: list[Callable[..., Any]]
     of_activities: list[Interceptor]
     tools: ToolActivities
+
+    @property
+    def activities(self) -> list[Callable[..., Any]]:
+        """All, each once."""
+        return list(dict.fromkeys(one for some in self.of_roles.values() for one in some))
 
 
 def make_parts(
@@ -133,54 +140,57 @@ def make_parts(
     store: ObjectStore,
     allowed: tuple[Path, ...] = (),
     workspaces: Path | None = None,
+    roles: Roles = EVERY,
 ) -> Parts:
     """The parts of a worker that archives to ``store``.
 
-    What jobs change is laid out below ``workspaces``, by default in the state directory.
+    What jobs change is laid out below ``workspaces``, by default in the state directory. Without
+    the role that has tools, none of it starts an MCP server.
     """
     store = tracing.traced(store)
     versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
     model, tools = ModelActivities(store, versions.forget), ToolActivities(store)
-    workspace = WorkspaceActivities(store=store, versions=versions, hosts=tools.hosts)
+    servers = tools.hosts if Role.TOOLS in roles else None
+    workspace = WorkspaceActivities(store=store, versions=versions, hosts=servers)
     hands = HandsActivities(store, versions, tools.hosts)
     summaries = SummaryActivities(store, workspace, model)
     checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
     batches, sub_jobs = BatchActivities(store, client), SubJobActivities(store, client)
-    activities: list[Callable[..., Any]] = [
-        LifecycleActivities(store).begin_job,
-        model.call_model,
-        model.summarise,
-        model.end_job,
-        tools.call_tool,
-        tools.list_servers,
-        ApprovalActivities(store).ask_approval,
-        FinishActivities(store).tell_finish,
-        CheckActivities(store, tools).check_result,
-        workspace.read_sources,
-        workspace.file_call,
-        hands.open_workspace,
-        hands.change_workspace,
-        record_verdict,
-        checkpoints.save_checkpoint,
-        checkpoints.load_checkpoint,
-        summaries.summarise_source,
-        summaries.summarise_group,
-        summaries.keep_material,
-        replays.claim_replay,
-        replays.recorded_turn,
-        batches.read_batch_page,
-        batches.follow_jobs,
-        batches.definition_of_job,
-        sub_jobs.spawn_job,
-        sub_jobs.find_sub_jobs,
-        sub_jobs.end_sub_jobs,
-    ]
-    of_models: list[Callable[..., Any]] = [
-        *(model.call_model, model.summarise),
-        *(summaries.summarise_source, summaries.summarise_group),
-    ]
+    of_roles: dict[Role, list[Callable[..., Any]]] = {
+        Role.TURNS: [
+            LifecycleActivities(store).begin_job,
+            model.end_job,
+            ApprovalActivities(store).ask_approval,
+            record_verdict,
+            checkpoints.save_checkpoint,
+            checkpoints.load_checkpoint,
+            summaries.keep_material,
+            replays.claim_replay,
+            replays.recorded_turn,
+            batches.read_batch_page,
+            batches.follow_jobs,
+            batches.definition_of_job,
+            sub_jobs.spawn_job,
+            sub_jobs.find_sub_jobs,
+            sub_jobs.end_sub_jobs,
+        ],
+        Role.MODELS: [
+            *(model.call_model, model.summarise),
+            *(summaries.summarise_source, summaries.summarise_group),
+        ],
+        Role.TOOLS: [
+            tools.call_tool,
+            tools.list_servers,
+            FinishActivities(store).tell_finish,
+            CheckActivities(store, tools).check_result,
+            hands.change_workspace,
+            workspace.read_sources,
+        ],
+        Role.SANDBOXES: [hands.open_workspace, hands.change_workspace],
+        Role.READS: [workspace.read_sources, workspace.file_call],
+    }
     by_name: list[Callable[..., Any]] = [tools.call_tool, hands.change_workspace]
-    return Parts(activities, of_models, [tools.call_tool], by_name, _through(allowed), tools)
+    return Parts(of_roles, [tools.call_tool], by_name, _through(allowed), tools)
 
 
 def _through(allowed: tuple[Path, ...]) -> list[Interceptor]:
@@ -204,6 +214,7 @@ def make_worker(
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
     workspaces: Path | None = None,
+    roles: Roles = EVERY,
 ) -> Worker:
     """A worker that archives to ``store``.
 
@@ -213,16 +224,18 @@ def make_worker(
     history that a test makes is replayed. With a ``deployment``, jobs stay on the version that they
     began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many
     as there are interpreter processes, so none waits for one. Scripts, tools and workspaces are
-    taken from below the ``allowed`` directories; without any, from wherever an order names.
+    taken from below the ``allowed`` directories; without any, from wherever an order names. Without
+    all ``roles`` it does turns alone.
     """
-    parts = make_parts(client, store, allowed, workspaces)
+    parts = make_parts(client, store, allowed, workspaces, roles)
+    own = [*parts.of_roles[Role.TURNS], others_work]
     versioned = deployment is not None
     worker = Worker(
         client,
         task_queue=task_queue,
         identity=identity,
         workflows=[VersionedJob, VersionedBatch] if versioned else [JobWorkflow, BatchWorkflow],
-        activities=parts.activities,
+        activities=parts.activities if roles == EVERY else own,
         workflow_runner=UnsandboxedWorkflowRunner(),
         workflow_task_executor=ThreadPoolExecutor(
             workflow_tasks, thread_name_prefix="holdfast-workflow"
@@ -254,17 +267,18 @@ def make_limited_worker(
     grace: timedelta = GRACE,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
+    roles: Roles = EVERY,
 ) -> Worker:
     """A worker on the queue of an account or a tool that has a limit, for ``concurrent`` calls at a
     time.
     """
-    parts = make_parts(client, store, allowed)
+    parts = make_parts(client, store, allowed, roles=roles)
     calls = min(concurrent or CALLS, CALLS)
     return Worker(
         client,
         task_queue=queue,
         identity=identity,
-        activities=parts.of_tools if is_tools(queue) else parts.of_models,
+        activities=parts.limited_tools if is_tools(queue) else parts.of_roles[Role.MODELS],
         activity_executor=ThreadPoolExecutor(calls, thread_name_prefix="holdfast-limited"),
         max_concurrent_activities=calls,
         graceful_shutdown_timeout=grace,
@@ -276,22 +290,23 @@ def make_limited_worker(
     )
 
 
-def make_tools_worker(
+def make_queue_worker(
     client: Client,
     store: ObjectStore,
     queue: str,
     *,
+    role: Role | None = None,
     grace: timedelta = GRACE,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
 ) -> Worker:
-    """A worker on the task queue of tools that certain workers alone may call."""
-    parts = make_parts(client, store, allowed)
+    """A worker on the task queue of a role, or of tools that certain workers alone may call."""
+    parts = make_parts(client, store, allowed, roles=_only(role))
     return Worker(
         client,
         task_queue=queue,
         identity=identity,
-        activities=parts.by_name,
+        activities=parts.by_name if role is None else parts.of_roles[role],
         activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-queue"),
         max_concurrent_activities=CALLS,
         graceful_shutdown_timeout=grace,
@@ -302,6 +317,29 @@ def make_tools_worker(
     )
 
 
+def _only(role: Role | None) -> Roles:
+    return EVERY if role is None else frozenset({role})
+
+
+def role_workers(
+    client: Client,
+    store: ObjectStore,
+    *,
+    grace: timedelta = GRACE,
+    allowed: tuple[Path, ...] = (),
+    identity: str | None = None,
+) -> RoleWorkers:
+    """What works on the queues of roles."""
+
+    def make(role: Role, archive: str) -> Worker:
+        queue = role_queue(role, archive)
+        return make_queue_worker(
+            client, store, queue, role=role, grace=grace, allowed=allowed, identity=identity
+        )
+
+    return RoleWorkers(store, make)
+
+
 def limited_queues(
     client: Client,
     store: ObjectStore,
@@ -309,11 +347,18 @@ def limited_queues(
     grace: timedelta = GRACE,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
+    roles: Roles = EVERY,
 ) -> LimitedQueues:
     """What works on the queues of accounts and tools that have a limit."""
 
     make = partial(
-        make_limited_worker, client, store, grace=grace, allowed=allowed, identity=identity
+        make_limited_worker,
+        client,
+        store,
+        grace=grace,
+        allowed=allowed,
+        identity=identity,
+        roles=roles,
     )
     return LimitedQueues(client, make)
 
@@ -342,21 +387,27 @@ def _versioned(version: WorkerDeploymentVersion) -> WorkerDeploymentConfig:
     return WorkerDeploymentConfig(version=version, use_worker_versioning=True)
 
 
-def warm_up() -> None:
+def warm_up(roles: Roles = EVERY) -> None:
     """Load what is slow to load before any work comes.
 
     litellm takes seconds and holds the interpreter lock, which would stall heartbeats; the token
     encoding and the first type check would use up much of the 2 s that a workflow task has.
     """
-    warm()
+    if Role.MODELS in roles:
+        warm()
     encoding(DEFAULT_ENCODING).count("")
+    if Role.TURNS in roles:
+        _warm_interpreters()
+    _leave_alone()
+
+
+def _warm_interpreters() -> None:
     # An interpreter that cannot start on a busy machine is no reason not to work: it is tried again
     # when it is needed.
     with suppress(GaveUp, pool.NoVerdict):
         check("", "", {}, frozenset())
     with pool.session():
         pass
-    _leave_alone()
 
 
 @cache
@@ -381,22 +432,31 @@ async def running_worker(
     task_queue: str = TASK_QUEUE,
     grace: timedelta = GRACE,
     limited: Sequence[str] = (),
-) -> AsyncIterator[Worker]:
+) -> AsyncIterator[None]:
     """A worker that runs until the end of the block, and then drains; with others on the queues
-    that are ``limited``.
+    that are ``limited``, and on those of the roles of this process, if it has some.
 
     Raises:
-        InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key.
+        InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key, or ``HOLDFAST_ROLES`` to
+            what are no roles.
     """
-    home = state_home()
+    home, given = state_home(), own_roles()
+    roles = EVERY if given is None else given
     # The lock that tells of a living worker is held before the first call is taken under its name.
-    async with tidied(home), present(client, home) as identity:
-        worker = make_worker(client, store, task_queue=task_queue, grace=grace, identity=identity)
-        await asyncio.to_thread(warm_up)
-        queues = limited_queues(client, store, grace=grace, identity=identity)
-        async with worker:
-            await queues.want(limited)
-            try:
-                yield worker
-            finally:
-                await queues.close()
+    async with tidied(home), present(client, home) as identity, AsyncExitStack() as working:
+        await asyncio.to_thread(warm_up, roles)
+        queues = limited_queues(client, store, grace=grace, identity=identity, roles=roles)
+        others = role_workers(client, store, grace=grace, identity=identity)
+        if Role.TURNS in roles:
+            worker = make_worker(
+                client, store, task_queue=task_queue, grace=grace, identity=identity, roles=roles
+            )
+            await working.enter_async_context(worker)
+        if given is not None:
+            await others.want(given)
+        await queues.want(queue for queue in limited if role_of(queue) in roles)
+        try:
+            yield
+        finally:
+            await queues.close()
+            await others.close()

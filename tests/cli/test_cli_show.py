@@ -5,8 +5,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 
 from runtime.cli.showing import statement_text
 from tests.cli.command_line import ROOT, UNHURRIED, CommandLine, counting, script, wait_for
+from tests.servers.program import endpoint
 
 pytestmark = pytest.mark.server
 
@@ -32,26 +31,6 @@ def respond(messages):
     return {"code": code, "delay": 0.2}
 """
 """It ends when it is told something."""
-
-
-@contextmanager
-def endpoint(policy: Path, log: Path) -> Iterator[str]:
-    """The address of a local model in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.servers.openai_server",
-        "--policy",
-        str(policy),
-        "--log",
-        str(log),
-    ]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
 
 
 def test_a_call_that_was_refused(

@@ -52,10 +52,14 @@ def _applied(folder: Path, found: list[Manifest]) -> list[Manifest]:
     for name in about.get("components", ()):
         found = _applied(folder / name, found)
     for patch in about.get("patches", ()):
-        if patch.keys() != {"path"}:
+        target = patch.get("target")
+        if not {"path"} <= patch.keys() <= {"path", "target"}:
             raise ValueError(f"{folder}: {patch}")
         for document in documents(folder / patch["path"]):
-            found = _patched(found, document)
+            one = _patched if target is None else _all_patched
+            found = one(found, document)
+            if target is not None and target != {"kind": document["kind"]}:
+                raise ValueError(f"{folder}: {patch}")
     return found
 
 
@@ -68,6 +72,15 @@ def _patched(found: list[Manifest], patch: Manifest) -> list[Manifest]:
     if identity(patch) not in map(identity, found):
         raise ValueError(f"a patch of {identity(patch)}, which is not there")
     return [merged(one, patch) if identity(one) == identity(patch) else one for one in found]
+
+
+def _all_patched(found: list[Manifest], patch: Manifest) -> list[Manifest]:
+    """With the patch of all objects of a kind, whatever their names."""
+    body = {key: value for key, value in patch.items() if key != "metadata"}
+    kind = patch["kind"]
+    if kind not in {one["kind"] for one in found}:
+        raise ValueError(f"a patch of each {kind}, of which there is none")
+    return [merged(one, body) if one["kind"] == kind else one for one in found]
 
 
 def merged(old: Any, new: Any, name: str = "") -> Any:

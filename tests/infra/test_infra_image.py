@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from runtime.archive.stores.s3 import S3Store
+from runtime.base.roles import Role, roles_in
 from tests.infra.settings import ROOT, is_known, read_command
 
 DOCKERFILE = ROOT / "infra" / "Dockerfile"
@@ -77,21 +78,42 @@ def test_services_of_compose_name_what_there_is() -> None:
             assert port.startswith("127.0.0.1:")
 
 
-@pytest.mark.parametrize("name", ["prepare", "worker"])
+WORKERS = ("turns", "models", "hands")
+
+
+@pytest.mark.parametrize("name", ["prepare", *WORKERS])
 def test_settings_of_compose_are_read(name: str) -> None:
     """Variables and command lines of Holdfast's services are ones that the program knows, and its
     store is an address that it takes apart.
     """
     service = ours()[name]
     assert [one for one in service["environment"] if not is_known(one)] == []
-    assert read_command(service["command"]) == {"prepare": "init"}.get(name, name)
+    assert read_command(service["command"]) == {"prepare": "init"}.get(name, "worker")
     assert (
         str(S3Store.from_url(service["environment"]["HOLDFAST_STORE"])) == "s3://holdfast/archive"
     )
 
 
-def test_the_worker_of_compose_is_bounded() -> None:
-    """It writes to its own volumes alone, has no capability, and may drain."""
-    worker = ours()["worker"]
+@pytest.mark.parametrize("name", WORKERS)
+def test_a_worker_of_compose_is_bounded(name: str) -> None:
+    """It writes to its own volume alone, has no capability, and may drain."""
+    worker = ours()[name]
     assert (worker["read_only"], worker["cap_drop"]) == (True, ["ALL"])
-    assert worker["stop_grace_period"] == "60s"
+    assert (worker["volumes"], worker["stop_grace_period"]) == (
+        [f"{name}:/var/lib/holdfast"],
+        "60s",
+    )
+
+
+def test_roles_of_compose() -> None:
+    """Each role has one service; the one with providers' keys runs no program, and Prometheus asks
+    them all.
+    """
+    services = {name: ours()[name] for name in WORKERS}
+    roles = {name: roles_in(one["command"][2], "--roles") for name, one in services.items()}
+    assert sorted(role for some in roles.values() for role in some) == sorted(Role)
+    assert [name for name, one in services.items() if "env_file" in one] == ["models"]
+    assert roles["models"] == {Role.MODELS}
+    scraped = YAML(typ="safe").load((ROOT / "infra/prometheus/prometheus.yml").read_text())
+    (found,) = (each for one in scraped["scrape_configs"] for each in one["dns_sd_configs"])
+    assert found["names"] == list(WORKERS)

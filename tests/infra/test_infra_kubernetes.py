@@ -10,6 +10,7 @@ import kubernetes_validate
 import pytest
 
 from activities.metered import Metered
+from runtime.base.roles import Role, Roles, roles_in
 from runtime.cli.telemetry import metrics_address
 from runtime.worker.worker import CALLS, GRACE
 from tests.infra.kustomize import Manifest, build
@@ -35,8 +36,22 @@ def pods(manifests: list[Manifest]) -> list[dict[str, Any]]:
     ]
 
 
+def all_of(manifests: list[Manifest], kind: str) -> list[Manifest]:
+    return [one for one in manifests if one["kind"] == kind]
+
+
 def of_kind(manifests: list[Manifest], kind: str) -> Manifest:
-    (found,) = (one for one in manifests if one["kind"] == kind)
+    (found,) = all_of(manifests, kind)
+    return found
+
+
+def roles_by(manifests: list[Manifest]) -> dict[str, Roles]:
+    """The roles of each deployment."""
+    found = {}
+    for one in all_of(manifests, "Deployment"):
+        (container,) = one["spec"]["template"]["spec"]["containers"]
+        given = container["args"][container["args"].index("--roles") + 1]
+        found[one["metadata"]["name"]] = roles_in(given, "--roles")
     return found
 
 
@@ -50,7 +65,7 @@ def test_each_object_has_its_schema(manifests: list[Manifest], version: str) -> 
 
 def test_a_wrong_field_is_seen() -> None:
     """A misspelt field of a pod fails."""
-    manifest = of_kind(build(FOLDER / "base"), "Deployment")
+    manifest = all_of(build(FOLDER / "base"), "Deployment")[0]
     manifest["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(manifest, VERSIONS[-1], strict=True)
@@ -105,35 +120,61 @@ def test_pods_hold_no_more_than_they_need(manifests: list[Manifest]) -> None:
 
 def test_a_worker_may_drain(manifests: list[Manifest]) -> None:
     """A pod has more time to end than a worker gives its calls."""
-    (worker,) = (pod for pod in pods(manifests) if "terminationGracePeriodSeconds" in pod)
-    assert worker["terminationGracePeriodSeconds"] >= GRACE.total_seconds() + 30
+    for worker in all_of(manifests, "Deployment"):
+        seconds = worker["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+        assert seconds >= GRACE.total_seconds() + 30
 
 
-def test_selectors_select_the_worker(manifests: list[Manifest]) -> None:
-    """Deployment, budget, autoscaler and policy are about the worker's pods, the budget about no
-    others.
+def test_each_role_is_somebodys(manifests: list[Manifest]) -> None:
+    """Each role has one deployment; the providers' keys are where models are called, and no program
+    runs there.
     """
-    deployment = of_kind(manifests, "Deployment")
-    labels = deployment["spec"]["template"]["metadata"]["labels"]
-    budget = of_kind(manifests, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"]
-    assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
-    assert budget.items() <= labels.items()
+    roles = roles_by(manifests)
+    assert sorted(role for some in roles.values() for role in some) == sorted(Role)
+    for deployment in all_of(manifests, "Deployment"):
+        own = roles[deployment["metadata"]["name"]]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        secrets = [one["secretRef"]["name"] for one in container["envFrom"] if "secretRef" in one]
+        assert secrets == (["holdfast-providers"] if Role.MODELS in own else [])
+        if Role.MODELS in own:
+            assert own.isdisjoint({Role.TOOLS, Role.SANDBOXES})
+
+
+def test_selectors_select_the_workers(manifests: list[Manifest]) -> None:
+    """Each deployment's pods are its own, and those of one budget and one autoscaler; the policy is
+    about all pods.
+    """
+    workers = all_of(manifests, "Deployment")
+    of_pods = {
+        one["metadata"]["name"]: one["spec"]["template"]["metadata"]["labels"] for one in workers
+    }
+    budgets = [
+        one["spec"]["selector"]["matchLabels"] for one in all_of(manifests, "PodDisruptionBudget")
+    ]
+    own = [one["spec"]["selector"]["matchLabels"] for one in workers]
+    for selectors in (budgets, own):
+        for labels in of_pods.values():
+            assert len([one for one in selectors if one.items() <= labels.items()]) == 1
     selected = of_kind(manifests, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"]
     for manifest in manifests:
         if "template" in manifest.get("spec", {}):
             of_pod = manifest["spec"]["template"]["metadata"]["labels"]
             assert selected.items() <= of_pod.items()
-            assert (budget.items() <= of_pod.items()) is (manifest["kind"] == "Deployment")
-    target = of_kind(manifests, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
-    assert target == {
-        "apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["metadata"]["name"],
-    }  # fmt: skip
+            if manifest["kind"] != "Deployment":
+                assert not any(one.items() <= of_pod.items() for one in budgets)
+    targets = [
+        one["spec"]["scaleTargetRef"] for one in all_of(manifests, "HorizontalPodAutoscaler")
+    ]
+    assert targets == [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": name} for name in of_pods
+    ]
 
 
 def test_workers_are_added_before_they_are_full() -> None:
     """The autoscaler aims below a worker's calls at a time."""
-    metrics = of_kind(build(FOLDER / "base"), "HorizontalPodAutoscaler")["spec"]["metrics"]
-    assert int(metrics[0]["pods"]["target"]["averageValue"]) < CALLS
+    for scaler in all_of(build(FOLDER / "base"), "HorizontalPodAutoscaler"):
+        target = scaler["spec"]["metrics"][0]["pods"]["target"]
+        assert int(target["averageValue"]) < CALLS
     assert Metered.__doc__
 
 
@@ -151,12 +192,19 @@ def test_only_the_way_to_temporal_differs() -> None:
 
 
 def test_commands_need_the_component() -> None:
-    """Only with the component for commands are user namespaces and an unmasked /proc asked for,
-    and never the host's users.
+    """Only with the component for commands are user namespaces and an unmasked /proc asked for, by
+    the pods that run them alone, and never the host's users.
     """
-    (with_it,) = (p for p in pods(build(FOLDER / BUILDS[2])) if "hostUsers" in p)
-    assert with_it["hostUsers"] is False
+    manifests = build(FOLDER / BUILDS[2])
+    (named,) = (name for name, own in roles_by(manifests).items() if Role.SANDBOXES in own)
+    (deployment,) = (
+        one
+        for one in all_of(manifests, "Deployment")
+        if "hostUsers" in one["spec"]["template"]["spec"]
+    )
+    with_it = deployment["spec"]["template"]["spec"]
+    assert (deployment["metadata"]["name"], with_it["hostUsers"]) == (named, False)
     context = with_it["containers"][0]["securityContext"]
     assert (context["procMount"], context["seccompProfile"]) == ("Unmasked", {"type": "Unconfined"})
-    (without,) = pods(build(FOLDER / "base"))
-    assert "procMount" not in without["containers"][0]["securityContext"]
+    for without in pods(build(FOLDER / "base")):
+        assert "procMount" not in without["containers"][0]["securityContext"]

@@ -1,7 +1,8 @@
 """How fast the models and tools of a batch may be called, and by which task queues their calls go.
 
 Each account (a pattern of models' names) and each tool with a limit has a task queue, whose rate
-the Temporal server keeps for all workers together. What has no limit stays on its batch's queue.
+the Temporal server keeps for all workers together. What has no limit stays on its batch's queue,
+or goes by that of its role where workers have roles.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from hashlib import sha256
 
 from pydantic import Field
 
+from runtime.base.roles import Role
 from runtime.base.spec.models import Spec
 
-_NAMED = "tools:"
+_NAMED, _ROLE = "tools:", "role:"
 MOST_FAIRNESS_KEY = 64
 """Bytes that Temporal allows a fairness key."""
 
@@ -29,6 +31,8 @@ class Routes(Spec):
     models: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     priority: int | None = Field(default=None, ge=1, le=5)
+    roles: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether other calls go by the queues of their roles."""
 
     def model(self, name: str) -> str | None:
         """The queue of a model's calls: that of the longest pattern that its name matches."""
@@ -44,6 +48,10 @@ class Routes(Spec):
     def named(self, queue: str) -> str:
         """The task queue of tools whose calls certain workers make."""
         return named_queue(queue, self.archive)
+
+    def role(self, role: Role) -> str | None:
+        """The queue of a role's calls; None for the batch's own."""
+        return role_queue(role, self.archive) if self.roles else None
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -62,6 +70,20 @@ def queue_named(task_queue: str) -> str | None:
     if not task_queue.startswith(_NAMED):
         return None
     return task_queue.removeprefix(_NAMED).rpartition("@")[0]
+
+
+def role_queue(role: Role, archive: str) -> str:
+    """The task queue of a role's calls, in the jobs of an archive."""
+    return f"{_ROLE}{role}@{archive}"
+
+
+def role_of(task_queue: str) -> Role | None:
+    """The role whose workers make the calls that go by a task queue; None if any may."""
+    if task_queue.startswith(_ROLE):
+        return Role(limited_by(task_queue))
+    if is_tools(task_queue):
+        return Role.TOOLS
+    return Role.MODELS if task_queue.startswith("model:") else None
 
 
 def is_tools(queue: str) -> bool:

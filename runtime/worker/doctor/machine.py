@@ -19,6 +19,7 @@ from runtime.archive.signing import SIGNING_KEY, fingerprint, signer_of
 from runtime.base.errors import InputError
 from runtime.base.home import Home
 from runtime.base.kept_bytes import KEPT_BYTES, kept_bytes
+from runtime.base.roles import EVERY, Role, Roles, key_names
 from runtime.sandbox.sizes import told_bytes
 from runtime.server.authentic import (
     KEY,
@@ -194,11 +195,19 @@ def sandbox() -> Finding:
     return good("sandbox", "a command ran in bubblewrap")
 
 
-def provider_keys(environment: Mapping[str, str]) -> Finding:
-    """Whether there is a provider's key; which are needed, a jobs file's check tells."""
-    names = sorted(
-        name for name, value in environment.items() if name.endswith("_API_KEY") if value
-    )
+def provider_keys(environment: Mapping[str, str], roles: Roles = EVERY) -> Finding:
+    """Whether there is a provider's key, where models are called; which are needed, a jobs file's
+    check tells.
+    """
+    names = key_names(environment)
+    if Role.MODELS not in roles:
+        if names:
+            return worrying(
+                "models",
+                f"this worker calls none, and has keys: {', '.join(names)}",
+                "unset them here; they are for workers with the role models",
+            )
+        return good("models", "this worker calls none, and has no provider's key")
     if names:
         return good("models", f"keys: {', '.join(names)}")
     return worrying(
