@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
+from io import TextIOWrapper
 from pathlib import Path
 
 from runtime.base.errors import InputError
@@ -134,6 +135,26 @@ class _Documents(logging.Handler):
         note(json.dumps({name: value for name, value in fields.items() if value is not None}))
 
 
+class _PrivateFile(logging.FileHandler):
+    """The state directory's log, made at the first record: most commands log nothing, and one that
+    is refused leaves nothing behind.
+    """
+
+    def __init__(self) -> None:
+        # Where it is, is asked again as it is opened: that makes it.
+        super().__init__(os.devnull, encoding="utf-8", errors="backslashreplace", delay=True)
+
+    def _open(self) -> TextIOWrapper:
+        try:
+            self.baseFilename = str(_log_file())
+            return super()._open()
+        # A warning that cannot be logged is no reason for a job to fail.
+        except (InputError, OSError) as error:
+            note(f"what libraries warn of is not logged: {error}")
+            self.baseFilename = os.devnull
+            return super()._open()
+
+
 @cache
 def log_in_lines(metrics: str | None = None) -> None:
     """Log warnings and errors to the state directory's log, and what users have to know of them as
@@ -152,8 +173,7 @@ def log_in_lines(metrics: str | None = None) -> None:
         if address is not None:
             _configure_core(None, address)
         return
-    # Opened at the first record only: most commands log nothing.
-    file = logging.FileHandler(_log_file(), encoding="utf-8", errors="backslashreplace", delay=True)
+    file = _PrivateFile()
     file.setFormatter(
         logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
     )

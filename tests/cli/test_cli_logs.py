@@ -1,6 +1,8 @@
 """What libraries log while jobs run."""
 
 import logging
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -102,3 +104,32 @@ def test_a_terminal_shows_nothing_of_others(tmp_path: Path) -> None:
     assert "monty worker: allocation of 99 bytes exceeds the memory limit\n" in told
     assert told.splitlines()[-1].endswith("WARNING LiteLLM: a worry")
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+_UNLOGGED = """
+import logging
+from runtime.cli.logs import log_in_lines
+log_in_lines()
+logging.getLogger("LiteLLM").warning("a worry")
+logging.getLogger("holdfast").warning("a warning")
+"""
+
+
+def test_a_log_that_cannot_be_made_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    """Where the state directory cannot be made, a line says so, and the work goes on."""
+    home = tmp_path / "file" / "home"
+    home.parent.write_text("in the way")
+    ended = subprocess.run(
+        [sys.executable, "-c", _UNLOGGED],
+        env={**os.environ, "HOLDFAST_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 0
+    told = ended.stderr.splitlines()
+    assert told == [
+        f"what libraries warn of is not logged: the state directory {home} cannot be made:"
+        " Not a directory; set HOLDFAST_HOME",
+        "warning: a warning",
+    ]
