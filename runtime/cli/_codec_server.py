@@ -76,7 +76,7 @@ def make_server(
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, _client_address: Any) -> None:
         """The kind of an error alone: its message, and a traceback's, may hold what was asked."""
         error = sys.exc_info()[0]
         note(f"a request failed: {error.__name__ if error else 'unknown'}")

@@ -27,7 +27,9 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Make a key and print it as a line for HOLDFAST_ENCRYPTION_KEYS.
+    """Make an encryption key, or have KMS make one.
+
+    It is printed as a line for HOLDFAST_ENCRYPTION_KEYS.
 
     With --kms the line has no secret: each process has the key unwrapped by KMS when it begins, and
     its credentials need kms:Decrypt. This command's need kms:GenerateDataKeyWithoutPlaintext.

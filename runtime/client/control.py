@@ -729,13 +729,13 @@ async def _when_ready(update: Callable[[], Awaitable[object]]) -> None:
             return
 
 
-def _portion(given: Iterable[JobOrder]) -> tuple[JobOrder, ...] | None:
+def _portion(wanted: Iterable[JobOrder]) -> tuple[JobOrder, ...] | None:
     """The orders of jobs that are few enough to be submitted by themselves; None if they are
     not.
     """
     orders: list[JobOrder] = []
     room = SUBMIT_BYTES
-    for order in given:
+    for order in wanted:
         orders.append(order)
         room -= len(orders[-1].model_dump_json())
         if room < 0 and len(orders) > 1:

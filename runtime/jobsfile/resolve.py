@@ -75,7 +75,7 @@ REMEMBERED = 4_096
 """So many answers of the disk, of each kind, are remembered."""
 
 
-class _Given:
+class _Values:
     """What a job's settings are: its own, else the defaults'.
 
     ``inherited`` has the parts that come of defaults alone: they are made once for all jobs.
@@ -101,8 +101,8 @@ class _Given:
             return make()
         if part not in self._inherited:
             self._inherited[part] = make()
-        found: P = self._inherited[part]
-        return found
+        shared: P = self._inherited[part]
+        return shared
 
 
 class Resolver:
@@ -182,25 +182,25 @@ class Resolver:
 
     def _job(self, index: int, job: WrittenJob) -> JobSpec | None:
         """One job, or None where something it needs is missing."""
-        given = _Given(index, job, self._defaults, self._inherited)
-        missing = [key for key in ("model", "workspace") if given.of(key)[0] is None]
+        values = _Values(index, job, self._defaults, self._inherited)
+        missing = [key for key in ("model", "workspace") if values.of(key)[0] is None]
         for key in missing:
             place = ("jobs", index, key)
             self._problems.add(place, "required key is missing, here and in 'defaults'")
-        secrets = tuple(given.of("secrets")[0])
-        tools = self._job_tools(*given.of("tools"), secrets)
-        servers = self._servers(*given.of("mcp"), {tool.name for tool in tools})
-        schema, at = given.of("result")
+        secrets = tuple(values.of("secrets")[0])
+        tools = self._job_tools(*values.of("tools"), secrets)
+        servers = self._servers(*values.of("mcp"), {tool.name for tool in tools})
+        schema, at = values.of("result")
         self._result(schema, at)
         if missing:
             return None
-        workspace, writable = given.once(
-            lambda: self._workspace(*given.of("workspace")), "workspace"
+        workspace, writable = values.once(
+            lambda: self._workspace(*values.of("workspace")), "workspace"
         )
         if writable is None:
-            self._check_files(tools, given.of("tools")[1])
-        self._check_queues(tools, given.of("tools")[1])
-        form = given.of("form")[0]
+            self._check_files(tools, values.of("tools")[1])
+        self._check_queues(tools, values.of("tools")[1])
+        form = values.of("form")[0]
         return JobSpec(
             id=job.id,
             goal=job.goal,
@@ -209,44 +209,44 @@ class Resolver:
             tools=tools,
             secrets=secrets,
             mcp=servers,
-            approvals=given.once(
-                lambda: self._approvals(*given.of("approvals"), tools, servers, writable),
+            approvals=values.once(
+                lambda: self._approvals(*values.of("approvals"), tools, servers, writable),
                 *("approvals", "tools", "secrets", "mcp", "workspace"),
             ),
             result=schema,
             form="tool" if form == "auto" else form,
-            context_tokens=given.of("context_tokens")[0],
-            pin_user_messages=given.of("pin_user_messages")[0],
-            urls=tuple(given.of("urls")[0]),
-            projection=ProjectionPolicy(given.of("projection")[0]),
-            redact=given.once(
-                lambda: _redaction(given.of("redact")[0], writable, secrets),
+            context_tokens=values.of("context_tokens")[0],
+            pin_user_messages=values.of("pin_user_messages")[0],
+            urls=tuple(values.of("urls")[0]),
+            projection=ProjectionPolicy(values.of("projection")[0]),
+            redact=values.once(
+                lambda: _redaction(values.of("redact")[0], writable, secrets),
                 *("redact", "workspace", "secrets"),
             ),
-            check=self._check(*given.of("check"), secrets),
-            spawn=given.once(lambda: self._spawn(*given.of("spawn")), "spawn"),
-            **self._bounds(given, job),
-            **self._models(given),
+            check=self._check(*values.of("check"), secrets),
+            spawn=values.once(lambda: self._spawn(*values.of("spawn")), "spawn"),
+            **self._bounds(values, job),
+            **self._models(values),
         )
 
-    def _bounds(self, given: _Given, job: WrittenJob) -> dict[str, Any]:
+    def _bounds(self, values: _Values, job: WrittenJob) -> dict[str, Any]:
         """What the job may use: its own bounds, then the defaults' ones."""
         defaults = self._defaults
         return {
-            "budget": given.once(lambda: _budget(defaults.budget, job.budget), "budget"),
-            "retry": given.once(lambda: _retry(defaults.retry, job.retry), "retry"),
-            "sections": given.once(lambda: _sections(defaults.sections, job.sections), "sections"),
+            "budget": values.once(lambda: _budget(defaults.budget, job.budget), "budget"),
+            "retry": values.once(lambda: _retry(defaults.retry, job.retry), "retry"),
+            "sections": values.once(lambda: _sections(defaults.sections, job.sections), "sections"),
         }
 
-    def _models(self, given: _Given) -> dict[str, Any]:
+    def _models(self, values: _Values) -> dict[str, Any]:
         """The models that the job asks, and what has them asked for summaries."""
-        model = given.once(lambda: self.model(*given.of("model")), "model")
+        model = values.once(lambda: self.model(*values.of("model")), "model")
         return {
             "model": model,
-            "condenser": given.once(
-                lambda: self._condensers(*given.of("condenser"), model), "condenser", "model"
+            "condenser": values.once(
+                lambda: self._condensers(*values.of("condenser"), model), "condenser", "model"
             ),
-            "summary_model": self._summary_model(*given.of("summary_model")),
+            "summary_model": self._summary_model(*values.of("summary_model")),
         }
 
     def _check(self, target: str | None, at: Location, secrets: tuple[str, ...]) -> ToolSpec | None:

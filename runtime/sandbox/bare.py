@@ -136,7 +136,7 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
             theirs.callback(os.close, ends[1 - ours])
             return ends[ours], ends[1 - ours]
 
-        def given(data: bytes) -> int:
+        def handed(data: bytes) -> int:
             file = theirs.enter_context(tempfile.TemporaryFile())
             file.write(data)
             file.seek(0)
@@ -148,11 +148,11 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
         lifeline, theirs_alive = pipe(ours=1)
         stdout, out = pipe(ours=0)
         stderr, err = pipe(ours=0)
-        order = given(json.dumps(_order(command, place, home, script)).encode())
+        order = handed(json.dumps(_order(command, place, home, script)).encode())
         descriptors = (order, theirs_alive, told)
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", supervise.__file__, *map(str, descriptors)],
-            stdin=given(command.stdin),
+            stdin=handed(command.stdin),
             stdout=out,
             stderr=err,
             env={},

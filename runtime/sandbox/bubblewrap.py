@@ -53,8 +53,8 @@ def installed() -> Path | None:
         for file in package.files or ():
             if file.name == "bwrap" and (path := Path(str(package.locate_file(file)))).is_file():
                 return path.resolve()
-    found = shutil.which("bwrap")
-    return None if found is None else Path(found)
+    installed = shutil.which("bwrap")
+    return None if installed is None else Path(installed)
 
 
 class Bubblewrap:
@@ -232,7 +232,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
     """
     with contextlib.ExitStack() as theirs:
 
-        def given(data: bytes) -> int:
+        def handed(data: bytes) -> int:
             descriptor = _memory_file(data)
             theirs.callback(os.close, descriptor)
             return descriptor
@@ -248,19 +248,19 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
         stdout, out = pipe(ours=0)
         stderr, err = pipe(ours=0)
         files = {
-            "/etc/passwd": given(system.PASSWD.encode()),
-            "/etc/group": given(system.GROUP.encode()),
-            "/etc/nsswitch.conf": given(system.NSSWITCH.encode()),
-            SCRIPT: given(command.shell.encode("utf-8", "surrogateescape")),
-            STDIN: given(command.stdin),
+            "/etc/passwd": handed(system.PASSWD.encode()),
+            "/etc/group": handed(system.GROUP.encode()),
+            "/etc/nsswitch.conf": handed(system.NSSWITCH.encode()),
+            SCRIPT: handed(command.shell.encode("utf-8", "surrogateescape")),
+            STDIN: handed(command.stdin),
             GO: gate,
         }
         options = [*_options(command, place, files), "--json-status-fd", str(told)]
         passed = [told, *files.values()]
         if (refused := system_calls.program()) is not None:
-            passed.append(given(refused))
+            passed.append(handed(refused))
             options += ["--seccomp", str(passed[-1])]
-        arguments = given(b"\0".join(os.fsencode(option) for option in options) + b"\0")
+        arguments = handed(b"\0".join(os.fsencode(option) for option in options) + b"\0")
         process = subprocess.Popen(
             [str(binary), "--args", str(arguments), "--", "/bin/sh", "-c", _START, _SHELL],
             stdin=heard,

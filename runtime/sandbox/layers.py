@@ -128,12 +128,12 @@ def remove_tree(top: Path) -> None:
 
 def _beneath(directory: str) -> list[tuple[str, int]]:
     """What is in a directory, and its kind, with the mode of directories."""
-    with os.scandir(directory) as found:
+    with os.scandir(directory) as entries:
         return [
             (entry.path, entry.stat(follow_symlinks=False).st_mode)
             if entry.is_dir(follow_symlinks=False)
             else (entry.path, 0)
-            for entry in found
+            for entry in entries
         ]
 
 

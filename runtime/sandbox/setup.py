@@ -53,7 +53,7 @@ class Setup:
 
     shell: str
     """Run with ``set -e``: the first command that fails ends it."""
-    given: str
+    base: str
     """The digest of the files that it finds in the workspace."""
     env: Mapping[str, str] = field(default_factory=dict)
     network: bool = True
@@ -61,7 +61,7 @@ class Setup:
 
     def key(self, sandbox: Sandbox) -> str:
         """Names what it makes on this host, in ``sandbox``."""
-        inputs = [_FORMAT, sandbox.name, self.shell, self.given, sorted(self.env.items())]
+        inputs = [_FORMAT, sandbox.name, self.shell, self.base, sorted(self.env.items())]
         inputs += [self.network, sandbox.system]
         digest = digest_bytes(json.dumps(inputs).encode("utf-8", "surrogatepass"))
         return digest.rpartition(":")[2][:32]

@@ -159,7 +159,7 @@ def listed(proc: int) -> Callable[[], list[int]]:
 def descendants(first: int) -> Callable[[], list[int]]:
     """The process ``first`` and all that descend from it."""
 
-    def found() -> list[int]:
+    def pids_now() -> list[int]:
         pids = [first]
         for pid in pids:
             for path in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -167,7 +167,7 @@ def descendants(first: int) -> Callable[[], list[int]]:
                     pids.extend(int(child) for child in path.read_text().split())
         return pids
 
-    return found
+    return pids_now
 
 
 def written_since(top: Path, since: float) -> int:

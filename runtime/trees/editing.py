@@ -76,13 +76,13 @@ def edit(tree: Tree, path: str, old: str, new: str, count: int, read: Read) -> E
         raise ValueError("edit(): count is how often old is replaced: 1 or more")
     data = read(entry)
     text = data.decode("utf-8")
-    found = text.count(old)
-    if found != count and "\r\n" in text and "\n" in old and "\r\n" not in old:
+    times = text.count(old)
+    if times != count and "\r\n" in text and "\n" in old and "\r\n" not in old:
         # Files with the line ends of Windows are read as if they had others.
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-        found = text.count(old)
-    if found != count:
-        raise ValueError(_not_so_often(path, text, old, found, count))
+        times = text.count(old)
+    if times != count:
+        raise ValueError(_not_so_often(path, text, old, times, count))
     made = Edited()
     made.put(place, text.replace(old, new).encode("utf-8"), entry.mode)
     return made
@@ -168,19 +168,19 @@ def _check_parent(tree: Tree, place: str, path: str, *, parents: bool) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
-def _not_so_often(path: str, text: str, old: str, found: int, count: int) -> str:
-    if found == 0:
+def _not_so_often(path: str, text: str, old: str, there: int, count: int) -> str:
+    if there == 0:
         return f"edit(): old is not in {path!r}{_nearest(text, old)}"
     lines = []
     at = -1
-    for _ in range(min(found, NEAR_LINES)):
+    for _ in range(min(there, NEAR_LINES)):
         at = text.index(old, at + 1)
         lines.append(str(text.count("\n", 0, at)))
-    more = ", ..." if found > NEAR_LINES else ""
+    more = ", ..." if there > NEAR_LINES else ""
     times = "once" if count == 1 else f"{count} times"
     return (
-        f"edit(): old is in {path!r} {found} times, not {times}: at lines"
-        f" {', '.join(lines)}{more}; give more of the text around it, or count={found}"
+        f"edit(): old is in {path!r} {there} times, not {times}: at lines"
+        f" {', '.join(lines)}{more}; give more of the text around it, or count={there}"
     )
 
 

@@ -68,8 +68,8 @@ def entry_at(tree: Tree, path: str, *, follow: bool = True) -> tuple[str, Entry]
     return place, entry
 
 
-def _names(path: str, given: str) -> list[str]:
+def _names(path: str, asked: str) -> list[str]:
     inside = workspace_path(path)
     if inside.startswith("/"):
-        raise PermissionError(errno.EACCES, OUTSIDE, given)
+        raise PermissionError(errno.EACCES, OUTSIDE, asked)
     return [name for name in inside.split("/") if name not in {"", "."}]

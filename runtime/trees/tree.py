@@ -150,14 +150,14 @@ _Parts = list[tuple[list[str], Entry | None]]
 
 def _parts(changes: Changes) -> _Parts:
     """Raises ``ValueError`` for what is no path of a tree."""
-    found: _Parts = []
+    parts: _Parts = []
     for path, entry in changes.items():
         names = path.split("/")
         if not _NO_NAMES.isdisjoint(names) or "\0" in path:
             raise ValueError(f"{path!r} is no path of a tree")
-        found.append((names, entry))
-    found.sort(key=itemgetter(0))
-    return found
+        parts.append((names, entry))
+    parts.sort(key=itemgetter(0))
+    return parts
 
 
 def _put(node: _Node, parts: _Parts, at: int) -> _Node:

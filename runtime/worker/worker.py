@@ -440,8 +440,8 @@ async def running_worker(
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key, or ``HOLDFAST_ROLES`` to
             what are no roles.
     """
-    home, given = state_home(), own_roles()
-    roles = EVERY if given is None else given
+    home, own = state_home(), own_roles()
+    roles = EVERY if own is None else own
     # The lock that tells of a living worker is held before the first call is taken under its name.
     async with tidied(home), present(client, home) as identity, AsyncExitStack() as working:
         await asyncio.to_thread(warm_up, roles)
@@ -452,8 +452,8 @@ async def running_worker(
                 client, store, task_queue=task_queue, grace=grace, identity=identity, roles=roles
             )
             await working.enter_async_context(worker)
-        if given is not None:
-            await others.want(given)
+        if own is not None:
+            await others.want(own)
         await queues.want(queue for queue in limited if role_of(queue) in roles)
         try:
             yield

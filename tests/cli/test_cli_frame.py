@@ -35,7 +35,7 @@ COMMANDS = [
     *("replay", "fork", "divergences", "compare"),
     *("export", "verify", "codec", "send", "condense"),
     *("pause", "resume", "cancel", "limits", "schema"),
-    *("approvals", "approve", "reject", "init", "doctor", "workspace", "archive"),
+    *("approvals", "approve", "reject", "init", "doctor", "keys", "workspace", "archive"),
 ]
 
 
@@ -87,6 +87,7 @@ def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixtu
         "run",
         "worker",
         "ls",
+        "log",
         "watch",
         "results",
         "replay",

@@ -14,12 +14,6 @@ SILENT = frozenset({"found", "given"})
 
 FOLDERS = ("holdfast", "workflows", "activities", "runtime", "infra", "docs_tools")
 
-LATER = ("runtime/sandbox/", "runtime/trees/")
-"""Rooms that still have some."""
-
-STORED = frozenset({("activities/contracts.py", "given")})
-"""Fields of what stands in histories, which keep their names."""
-
 PAYLOADS = frozenset({("activities/contracts.py", "given")})
 """Fields that a worker of an earlier release may read, so that their names stay."""
 
@@ -59,10 +53,8 @@ def test_names_say_what_they_hold(folder: str) -> None:
     places = [
         f"{place}:{line}: {name}"
         for path in sorted((ROOT / folder).rglob("*.py"))
-        if not (place := path.relative_to(ROOT).as_posix()).startswith(LATER)
         for line, name in silent_in(path.read_text())
-        if (place, name) not in STORED
-        if (path.relative_to(ROOT).as_posix(), name) not in PAYLOADS
+        if (place := path.relative_to(ROOT).as_posix(), name) not in PAYLOADS
     ]
     assert places == []
 

@@ -38,8 +38,8 @@ INSTALLS = (
 )
 
 
-def _setup(shell: str = INSTALLS, given: str = "sha256:1", **options: object) -> Setup:
-    return replace(Setup(shell, given, network=False), **options)  # type: ignore[arg-type]
+def _setup(shell: str = INSTALLS, base: str = "sha256:1", **options: object) -> Setup:
+    return replace(Setup(shell, base, network=False), **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +66,7 @@ def test_equal_inputs_run_once_and_others_anew(bench: Bench) -> None:
     assert _made(bench, _setup()) == replace(first, ran=False)
     others = (
         _setup(INSTALLS + "\n"),
-        _setup(given="sha256:2"),
+        _setup(base="sha256:2"),
         _setup(env={"A": "1"}),
         _setup(env={"A": "2"}),
     )
