@@ -78,6 +78,7 @@ def test_a_signature_vouches_where_its_key_is_trusted() -> None:
     assert signer_with(PRIVATE)(b"x") == signer(b"x") if signer else False
 
 
+@pytest.mark.slow
 @pytest.mark.s3
 @pytest.mark.usefixtures("aws")
 @pytest.mark.smoke

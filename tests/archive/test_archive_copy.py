@@ -37,6 +37,7 @@ def filled() -> MemoryStore:
     return store
 
 
+@pytest.mark.slow
 def test_a_copy_has_every_object_byte_for_byte(store: ObjectStore) -> None:
     """To any kind of store; a second one finds all of it there."""
     source = filled()

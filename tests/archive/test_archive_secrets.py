@@ -79,6 +79,7 @@ def test_headers_are_recorded_by_an_allow_list() -> None:
     assert clean_url("") == ""
 
 
+@pytest.mark.slow
 def test_every_object_fits_its_published_schema() -> None:
     """The headers of all kinds of objects that a job writes are valid against the JSON Schemas."""
     store = MemoryStore()

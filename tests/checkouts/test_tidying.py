@@ -302,6 +302,7 @@ def test_a_set_up_stays_while_a_command_has_it(host: Host) -> None:
     assert made(tidies)
 
 
+@pytest.mark.slow
 def test_a_bound_that_is_no_number_is_refused(tmp_path: Path) -> None:
     """One line, exit code 2."""
     done = subprocess.run(

@@ -86,6 +86,7 @@ def test_the_example_of_events(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_example_of_errors(tmp_path: Path) -> None:
     """A mistake in a jobs file is told with its line, and nothing is started."""
     (tmp_path / "mistaken.yaml").write_text("jobs:\n  - {id: a, gaol: g}\n")

@@ -9,10 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import re
 import sys
 from pathlib import Path
+
+import pytest
 from plain_loop import PlainLoop, statements
 
 def take(value: object) -> object:
@@ -32,6 +36,7 @@ print([re.sub(r',"ms":[0-9]+', '', entry.value) for entry in loop.history])
 """
 
 
+@pytest.mark.slow
 def test_two_processes_with_other_hash_seeds_agree(tmp_path: Path) -> None:
     """Node digests, namespace digests, layouts, events and stretch digests are equal."""
     (tmp_path / "a.txt").write_text("hello\n")

@@ -47,6 +47,7 @@ def opinion(source: str) -> Opinion:
     return check(source, STUBS, NAMES, HANDLE_TYPES)
 
 
+@pytest.mark.slow
 def test_a_warm_check_says_what_a_cold_one_says() -> None:
     """The same words, in whatever order the sources come, by one process."""
     sources = [*WRONG, *(snippet.source for snippet in snippets()[::6])]

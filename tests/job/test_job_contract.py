@@ -440,8 +440,13 @@ CASES = {
     ),
 }
 
+SLOW = frozenset({"effects", "too long"})
+"""They do as much as a statement may."""
 
-@pytest.mark.parametrize("name", CASES)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES]
+)
 def test_what_the_contract_says_is_true(workspace: Path, name: str) -> None:
     """The sentence is in the contract that this very job's model reads, and the statements show
     it.

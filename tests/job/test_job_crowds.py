@@ -148,6 +148,7 @@ def test_a_loop_that_reuses_a_name_leaves_one_line(workspace: Path) -> None:
     assert [text.split(":")[0] for text in shown(loop, SegmentKind.VIEW)] == ["[v"]
 
 
+@pytest.mark.slow
 def test_a_statement_that_makes_many_views_has_a_bounded_number_of_places(workspace: Path) -> None:
     """The newest have theirs; the others stand in the tail, all of them as long as there is
     room.

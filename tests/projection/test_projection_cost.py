@@ -27,6 +27,7 @@ def never_dearer(rows: dict[ProjectionPolicy, SessionCost]) -> None:
     assert rows[ProjectionPolicy.AUTO].usd <= best * 1.001, rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "session", ["editing, often", pytest.param("tidying", marks=pytest.mark.slow)]
 )
@@ -45,6 +46,7 @@ def test_auto_is_never_dearer_than_the_other_two_and_keeps_the_prefix(
     assert rows[ProjectionPolicy.APPEND].breaks == 0 < rows[ProjectionPolicy.INLINE].breaks
 
 
+@pytest.mark.slow
 def test_auto_is_never_dearer_in_the_quickstart() -> None:
     """Short jobs have nothing to win, and must not lose."""
     rows = {policy: {row.session: row for row in quickstart(policy)} for policy in ProjectionPolicy}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.blocks import block_of
 from docs_tools import cli, jobs_file, json_shapes
 
 
+@pytest.mark.slow
 def test_the_page_of_commands_is_what_they_say() -> None:
     """``docs/cli.md`` has what each command prints when it is asked for help; else ``python -m
     docs_tools.cli --write``.

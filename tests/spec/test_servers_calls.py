@@ -124,6 +124,7 @@ async def test_what_it_offers_is_bounded_typed_and_archived(
     assert JobArchive(store, "b", "j").effect(run, 1, LISTINGS) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
@@ -162,6 +163,7 @@ async def test_calls_and_their_results(call: Call) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -218,6 +220,7 @@ async def test_a_tool_that_changed_is_not_called(call: Call, tmp_path: Path) -> 
     assert calls(tmp_path) == ["echo"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["crash", "hang", "wrong-result"])
 async def test_a_call_made_at_most_once_whose_end_nobody_told(
     call: Call, tmp_path: Path, how: str

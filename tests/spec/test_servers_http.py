@@ -68,6 +68,7 @@ async def call(server: HostileHttp, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         yield call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONGS)
 async def test_it_ends_a_call(call: Call, server: HostileHttp, name: str) -> None:
     """The call is an error, and the next one is answered."""

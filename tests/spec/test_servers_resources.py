@@ -118,6 +118,7 @@ async def test_an_unknown_resource_is_an_error_that_names_what_there_is(read: Re
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -134,6 +135,7 @@ async def test_a_server_that_means_no_good_ends_a_reading(read: Read, name: str,
     assert (await read("mcp://docs/notes://guide.md")).status is ReadStatus.OK
 
 
+@pytest.mark.slow
 async def test_a_server_that_hangs_is_asked_once_in_a_reading(
     tools: ToolActivities, spec: ServerSpec, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_goal_too_long(refuse: Refuse, load: Callable[..., object]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_more_jobs_than_a_file_once_could_have(load: Callable[..., object]) -> None:
     """A file of more than ten thousand jobs is a batch as any other."""
     lines = [

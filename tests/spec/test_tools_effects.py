@@ -170,6 +170,7 @@ def test_a_jobs_file_tells_of_wrong_marks(place: Path, refuse: Refuse) -> None:
     assert "InputError: a tool that runs at most once has no retries" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["raise", "end"])
 async def test_what_fails_is_tried_again(call: Call, tools: Path, how: str) -> None:
     """One that raises, or whose process ends, gets its retries and no more."""

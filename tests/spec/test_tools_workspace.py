@@ -110,6 +110,7 @@ async def test_a_call_leads_from_a_version_to_a_version(worker: OnFiles) -> None
     assert (await worker.call("build", "c", effect=2)).value == ["c"], "the files of that version"
 
 
+@pytest.mark.slow
 async def test_each_try_begins_with_the_version_before(worker: OnFiles) -> None:
     """What the last one left stays, as with a command that fails, and its exception is told."""
     told = await worker.call("fails", retries=2)

@@ -116,6 +116,7 @@ def test_a_damaged_file_says_that_it_cannot_be_read(tmp_path: Path, damage: str)
     )
 
 
+@pytest.mark.slow
 def test_what_unpacks_to_more_than_is_allowed_is_given_up(tmp_path: Path) -> None:
     """A value of 300 MB, which is small as a file, is never more than the reading process's
     trouble.

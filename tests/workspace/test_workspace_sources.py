@@ -137,6 +137,7 @@ def test_a_young_file_that_changes_within_its_clock_tick_is_noticed(root: Path) 
     assert second.text == "two"
 
 
+@pytest.mark.slow
 def test_a_batch_stays_under_the_size_of_a_payload(root: Path) -> None:
     """Reads that together would not fit are errors that say so; those before them are whole."""
     words = random.Random(1)
