@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -28,6 +29,7 @@ from runtime.base.search_attributes import TYPES
 from runtime.server.binary import find_binary
 from runtime.server.leaving import leave_in_order
 from runtime.server.process import (
+    TERM_SECONDS,
     Launched,
     ServerInfo,
     free_ports,
@@ -38,6 +40,7 @@ from runtime.server.process import (
     log_tail,
     read_info,
     terminate,
+    wait_until,
 )
 from runtime.server.users import begin_use, live_users
 
@@ -77,7 +80,7 @@ PORT_TAKEN = "address already in use"
 """What Go's listener says, in the server's log."""
 
 START_TRIES = 3
-"""How often to choose other ports when another process took them first."""
+"""How often to start it when another process took its ports first, or it is killed as it starts."""
 
 ANSWER_SECONDS = 5.0
 """How long one call to it may take."""
@@ -276,7 +279,11 @@ async def _ensure(home: Home) -> ServerInfo:
         launched = launch(home, binary, free_ports(ports, ui=_wants_ui(home)))
         if await _serves(launched):
             return launched.info
-        if not _lost_its_port(home, launched):
+        killed = launched.process.poll() == -signal.SIGKILL
+        if not killed and not _lost_its_port(home, launched):
+            break
+        # What its shell has forked may outlive it for a moment, and has its lock.
+        if not await wait_until(lambda: not is_alive(home), TERM_SECONDS):
             break
     raise await _not_started(home, launched)
 

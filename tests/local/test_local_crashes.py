@@ -54,6 +54,26 @@ async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> N
     assert all(await asyncio.gather(*(is_running(client, name) for name in acknowledged)))
 
 
+async def test_a_server_that_is_killed_as_it_starts_is_started_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who kills it may do so at any moment."""
+    launched: list[local_process.Launched] = []
+
+    async def serves(one: local_process.Launched) -> bool:
+        launched.append(one)
+        if len(launched) == 1:
+            one.process.kill()
+            one.process.wait()
+        return await wait(one)
+
+    wait = local._serves
+    monkeypatch.setattr(local, "_serves", serves)
+    info = await ensure_server(home)
+    assert [one.process.poll() for one in launched] == [-signal.SIGKILL, None]
+    assert launched[1].info == info
+
+
 async def test_a_port_that_is_lost_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process listens on the chosen port first, and is gone when the server has ended:
     other ports are chosen.
