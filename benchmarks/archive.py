@@ -191,7 +191,7 @@ def _archive_turn(
     )  # fmt: skip
     reply = StoredReply(text="", finish_reason="stop", response_id=f"chatcmpl-{turn}", tokens=1)
     record = NewStep(
-        run=_RUN, turn=turn, attempt=key, reply=reply, status_code=200, finished_at="2026-01-01T00:00:01.000000+00:00",
+        run=_RUN, turn=turn, attempt=key, reset_event_id=turn, reply=reply, status_code=200, finished_at="2026-01-01T00:00:01.000000+00:00",
         response=b'{"id":"chatcmpl-%d","choices":[{"message":{"content":""},"finish_reason":"stop"}]}' % turn,
     )  # fmt: skip
     return key, archive.finish_step(record)

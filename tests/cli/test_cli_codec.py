@@ -184,16 +184,20 @@ TOKEN = "a-token-of-this-test"
 
 
 def test_what_is_encrypted_is_shown_to_those_with_the_token(
-    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Temporal's CLI prints no word of an encrypted job without the token, with another, or without
     the endpoint; with it, prompts and replies as ever. What is said meanwhile holds no word either.
     """
+    # A server of its own: others' tests could not read what it has of the job.
     monkeypatch.setenv("HOLDFAST_ENCRYPTION_KEYS", f"one {b64encode(b'k' * 32).decode()}")
-    cli.write("two.yaml", script("word_of_nobody = 1", "finish('end-of-nobody')"))
-    assert cli("run", cli.jobs("id: one, model: scripted/two.yaml", batch="hidden")).code == 0
+    assert own_cli("up").code == 0
+    own_cli.write("two.yaml", script("word_of_nobody = 1", "finish('end-of-nobody')"))
+    assert (
+        own_cli("run", own_cli.jobs("id: one, model: scripted/two.yaml", batch="hidden")).code == 0
+    )
     workflow = "holdfast/hidden/one"
-    process = cli.start("codec", HOLDFAST_CODEC_TOKEN=TOKEN)
+    process = own_cli.start("codec", HOLDFAST_CODEC_TOKEN=TOKEN)
     assert process.stdout is not None
     address = process.stdout.readline().removeprefix("codec endpoint: ").strip()
     at = ("--codec-endpoint", address)
@@ -203,17 +207,17 @@ def test_what_is_encrypted_is_shown_to_those_with_the_token(
         (*at, "--codec-auth", "Bearer another-token-than-it"),
         (*at, "--codec-auth", TOKEN),
     ):
-        said = history(cli, workflow, *options)
+        said = history(own_cli, workflow, *options)
         assert bool(said.returncode) == bool(options)
         assert "of_nobody" not in _plain(said.stdout + said.stderr)
-    values = shown(cli, workflow, address, "--codec-auth", f"Bearer {TOKEN}")
+    values = shown(own_cli, workflow, address, "--codec-auth", f"Bearer {TOKEN}")
     assert [value["statement"] for value in values if "statement" in value] == [
         ["word_of_nobody = 1"],
         ["finish('end-of-nobody')"],
     ]
     assert [value["result"] for value in values if "end" in value] == ["end-of-nobody"]
     process.send_signal(signal.SIGINT)
-    done = cli.finished(process)
+    done = own_cli.finished(process)
     assert (done.code, "of-nobody" in done.err, "of_nobody" in done.err) == (0, False, False)
 
 

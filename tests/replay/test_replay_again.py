@@ -84,7 +84,7 @@ async def test_a_turn_with_a_summary_is_gone_back_to(stage: Stage) -> None:
     condenser = (CondenserSpec(kind="summary", max_size=12),)
     outcome, archive = await stage.run(f"scripted/{path}", id="job", condenser=condenser)
     told = list(forgettings(archive, outcome.run))
-    assert told[0].record.summary is not None
+    assert told[0].condensation.summary is not None
     turn = told[0].turn
     frozen, found = await replayed(
         stage, "job", reexecution(stage, "job", outcome.run, turn, frozen=True)
@@ -94,14 +94,18 @@ async def test_a_turn_with_a_summary_is_gone_back_to(stage: Stage) -> None:
         Capture.REPLAYED
     }
     again = list(forgettings(archive, frozen.run))
-    assert [one.record.forgotten for one in again] == [one.record.forgotten for one in told]
-    assert again[0].record.summary == told[0].record.summary
+    assert [one.condensation.forgotten for one in again] == [
+        one.condensation.forgotten for one in told
+    ]
+    assert again[0].condensation.summary == told[0].condensation.summary
     whole, found = await replayed(
         stage, "job", reexecution(stage, "job", frozen.run, 2, frozen=True)
     )
     assert [one.line() for one in found] == []
     # Summaries of the replayed replay are found beside the run that wrote them.
-    assert [one.record for one in forgettings(archive, whole.run)] == [one.record for one in told]
+    assert [one.condensation for one in forgettings(archive, whole.run)] == [
+        one.condensation for one in told
+    ]
     assert whole.usage == frozen.usage == outcome.usage
     edited, _ = await replayed(
         stage, "job", rerun(stage, "job", outcome.run, turn, statement="finish('edited')")

@@ -49,7 +49,7 @@ def _policy(stage: Stage) -> str:
 def _forgotten(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     """The condensations of a run, without the address of the summary."""
     return [
-        told.record.model_dump(mode="json", exclude={"summary"})
+        told.condensation.model_dump(mode="json", exclude={"summary"})
         for told in forgettings(archive, run)
     ]
 
@@ -73,9 +73,9 @@ async def test_condensations_are_the_same_in_many_runs(stage: Stage) -> None:
     assert (
         len(
             {
-                second.step(one.record.summary).run.partition("~")[0]
+                second.step(one.condensation.summary).run.partition("~")[0]
                 for one in told
-                if one.record.summary
+                if one.condensation.summary
             }
         )
         > 1
@@ -111,8 +111,10 @@ async def test_a_reset_keeps_what_was_forgotten_before_it(stage: Stage) -> None:
     )
     assert _forgotten(archive, reset.run_id) == before
     assert timeline(archive, reset.run_id) == timeline(archive, outcome.run)
-    written = [one.record.summary for one in forgettings(archive, reset.run_id)]
-    assert written[0] == told[0].record.summary, "what stood before the reset is the same step"
-    assert written[1] != told[1].record.summary
+    written = [one.condensation.summary for one in forgettings(archive, reset.run_id)]
+    assert written[0] == told[0].condensation.summary, (
+        "what stood before the reset is the same step"
+    )
+    assert written[1] != told[1].condensation.summary
     assert sound(archive)
     await replay_runs(stage.client, stage, "job-1")
