@@ -20,27 +20,27 @@ TOGETHER = ("cli", "git", "model", "replay", "workflow")
 """Rooms that import litellm, which takes seconds: one process does it for all."""
 
 WEIGHTS = {
-    "cli": 50,
-    "interpreter": 40,
-    "job": 40,
-    "spec": 40,
-    "archive": 30,
-    "model": 30,
-    "workspace": 25,
-    "readme": 20,
-    "sandbox": 20,
-    "kill": 18,
-    "git": 13,
-    "workflow": 13,
-    "projection": 8,
-    "replay": 8,
-    "context": 7,
-    "door": 6,
-    "redaction": 6,
-    "trees": 5,
+    "cli": 76,
+    "spec": 69,
+    "interpreter": 52,
+    "model": 38,
+    "archive": 29,
+    "job": 29,
+    "sandbox": 25,
+    "workflow": 23,
+    "replay": 18,
+    "readme": 16,
+    "git": 14,
+    "kill": 12,
+    "workspace": 12,
+    "door": 9,
+    "infra": 7,
+    "context": 6,
+    "releases": 6,
+    "redaction": 5,
 }
-"""Processor seconds of a room's tests in the quick tier, as far as they say how to share rooms out;
-one that is not named has ``LIGHT``.
+"""Seconds of a room's tests in the quick tier, in three processes on two cores, as far as they say
+how to share rooms out; one that is not named has ``LIGHT``.
 
 Nothing but the time depends on them.
 """
