@@ -11,6 +11,8 @@ import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.base.home import Home, state_home
 from runtime.server.process import is_alive, read_info
+from tests.eventually import alive
 from tests.kill.failpoints import HANDS
 from tests.kill.nursery import forked
 from tests.kill.processes import (
@@ -29,9 +32,9 @@ from tests.kill.processes import (
     Process,
     kill_group,
     processes_of,
+    started,
     wait_for,
 )
-from tests.kill.strikes import Victim
 
 pytestmark = pytest.mark.sandbox
 
@@ -46,9 +49,10 @@ MOVES = [
 print(sh("echo {n} >> log.txt; wc -l < log.txt").stdout)
 edit("src/f{n}.py", "return {n}", "return {n} + 1")
 print(sh("cat src/*.py | wc -c; mkdir -p made/{n}; cp log.txt made/{n}/").stdout)""",
-    """with open("log.txt", "a") as f:
+    """count()
+with open("log.txt", "a") as f:
     k = f.write("written {n}\\\\n")
-sh("ln -sf log.txt link; chmod 7{m}4 src/f1.py")
+sh("ln -sf log.txt link; chmod 7{m}4 src/f1.py; wc -l < counts.txt")
 print(sh("head -c 200000 /dev/zero > big; sha256sum big > sum; rm big; cat sum").stdout)""",
     """move("log.txt", "log-{n}.txt")
 sh("cp log-{n}.txt log.txt; echo {n} >> log.txt; rm log-{n}.txt")
@@ -68,6 +72,19 @@ def respond(messages):
     return {"code": MOVES[(n - 1) % 4].format(n=n, m=n % 8, p=n - 3)}
 '''
 
+TOOLS = """
+from pathlib import Path
+from holdfast import tool
+
+@tool(workspace=True, retries=20)
+def count(*, workspace: Path) -> int:
+    "Note a line; how many there are."
+    counts = workspace / "counts.txt"
+    before = counts.read_text() if counts.exists() else ""
+    counts.write_text(before + "one more\\n")
+    return len(before.splitlines()) + 1
+"""
+
 JOBS = """
 batch: b
 jobs:
@@ -75,8 +92,28 @@ jobs:
     goal: Change files.
     workspace: {from: src, write: true}
     model: scripted/policy.py
+    tools: ["mine:count"]
     budget: {turns: 99}
 """
+
+
+class Victim(StrEnum):
+    """Whom a strike kills. The worker's process is that of its activities too."""
+
+    WORKER = "the worker alone: what it has started must see by itself that it is gone"
+    SERVER = "the server alone, which the worker's process starts again"
+    EVERYTHING = "the server, the worker and all that it has started"
+    COMMAND = "the sandbox of the next command"
+    TOOL = "the process of the next call of a tool"
+    INTERPRETER = "the interpreters"
+
+
+STARTED = {
+    Victim.COMMAND: b"/bwrap\0",
+    Victim.TOOL: b"runtime.tools.child",
+    Victim.INTERPRETER: b"monty",
+}
+"""What is in the command lines of processes that the worker's starts."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +133,7 @@ class Hands:
         (path / "src").mkdir(parents=True)
         (path / "src" / "log.txt").write_text("0\n")
         (path / "policy.py").write_text(f"TURNS = {TURNS}\n{POLICY}")
+        (path / "mine.py").write_text(TOOLS)
         (path / "jobs.yaml").write_text(JOBS)
         self.given = 0
 
@@ -122,11 +160,38 @@ class Hands:
         return sum(1 for _ in self.home.archive.glob("b/a/turns/*/*/*.effect-*"))
 
     def await_effect(self, mark: int, process: Process) -> None:
-        """Wait until so many effects are archived, or the command has ended."""
-        wait_for(
-            lambda: self.effects() >= mark or process.poll() is not None,
-            f"effect {mark} is archived",
-        )
+        """Wait until so many effects are archived."""
+        wait_for(lambda: self.effects() >= mark, f"effect {mark} is archived", alive=process)
+
+    def kill_next(self, process: Process, name: bytes) -> None:
+        """Kill the next process that the command's has started for its jobs and whose command line
+        has ``name`` in it.
+        """
+        said = self.path / f"said-{self.given}.out"
+
+        def killed() -> bool:
+            # Before it says what it does with its jobs it looks at their tools, in a process too:
+            # if that one dies, the command is refused.
+            found = started(process.pid, name) if said.stat().st_size else set()
+            for pid in found:
+                # One that has ended by itself was too quick.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return bool(found)
+
+        wait_for(killed, f"there is a process of {name!r}", alive=process)
+
+    def kill_server(self, process: Process) -> None:
+        """Kill the server; the next one if the last has just been killed."""
+
+        def killed() -> bool:
+            info = read_info(self.home)
+            if info is None or not alive(info.pid):
+                return False
+            os.kill(info.pid, signal.SIGKILL)
+            return True
+
+        wait_for(killed, "there is a server", alive=process)
 
     def archive(self) -> JobArchive:
         """The job's, opened anew."""
@@ -193,26 +258,30 @@ def test_at_each_fail_point(tmp_path: Path, undisturbed: Ended) -> None:
 @pytest.mark.server
 @pytest.mark.parametrize("kills", [12, pytest.param(40, marks=pytest.mark.exhaustive)])
 def test_at_seeded_moments(tmp_path: Path, undisturbed: Ended, kills: int) -> None:
-    """The worker, with commands that run, the server, or both."""
+    """Every kind of process, each about as often, in an order of the seed."""
     hands = Hands(tmp_path)
     seeded = random.Random(kills)
     marks = sorted(seeded.sample(range(2, 4 * (TURNS - 1)), kills))
+    kinds = list(islice(cycle(Victim), kills))
+    seeded.shuffle(kinds)
+    victims = iter(kinds)
     try:
         process = hands.start()
         for mark in marks:
             hands.await_effect(mark, process)
-            victim = seeded.choice(list(Victim))
-            info = read_info(hands.home)
-            if victim is not Victim.WORKER and info is not None:
-                # The last strike may have killed it, and the next is not there yet.
-                with suppress(ProcessLookupError):
-                    os.kill(info.pid, signal.SIGKILL)
-            if victim is not Victim.SERVER:
-                # The worker alone: what it has started must see by itself that it is gone.
+            victim = next(victims)
+            if (name := STARTED.get(victim)) is not None:
+                hands.kill_next(process, name)
+                continue
+            if victim is not Victim.WORKER:
+                hands.kill_server(process)
+            if victim is Victim.SERVER:
+                continue
+            if victim is Victim.EVERYTHING:
+                kill_group(process)
+            else:
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait()
-            elif process.poll() is None:
-                kill_group(process)
             process = hands.start()
         assert hands.ends(process) == 0
         assert hands.ended() == undisturbed
