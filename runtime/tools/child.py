@@ -21,6 +21,7 @@ import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec, PathFinder
+from io import TextIOWrapper
 from types import ModuleType
 from typing import Any
 
@@ -37,6 +38,9 @@ def main() -> None:
     """Serve until the worker is gone."""
     search_path, channel, lifeline = sys.argv[2:5]
     sys.argv = ["holdfast-tools"]
+    # This process is killed in the end: what a tool prints would stay in its buffers.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     live_as_long_as(int(lifeline))
     connection = socket.socket(fileno=int(channel))
     connection.set_inheritable(False)
