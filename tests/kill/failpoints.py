@@ -80,7 +80,8 @@ HANDS = (
 )
 """Those of a job that changes its workspace (``tests/kill/test_kill_hands.py``)."""
 
-SUBMISSION = ("submit.page:2", "submit.before", "submit.after", "page.before", "page.after:2")
+# Not "page.after:2": the process that was killed after the submission may have read a page.
+SUBMISSION = ("submit.page:2", "submit.before", "submit.after", "page.before", "page.after")
 """Those of a batch that comes in pages (``tests/kill/test_kill_submission.py``)."""
 
 SUB_JOBS = ("spawn.before", "spawn.started", "spawn.recorded:2")
