@@ -144,8 +144,8 @@ def test_a_file_of_300_000_lines_is_viewed_anywhere(root: Path) -> None:
 
 
 def test_a_log_that_grows_past_the_bound_is_read_in_bounded_memory(root: Path) -> None:
-    """It grows by many megabytes while it is read again and again; each reading is whole lines, the
-    last ones among them.
+    """It grows by many megabytes while it is read again and again; each reading is whole lines, but
+    for the last one, which may still be written.
     """
     log, grown, stop = root / "grows.log", threading.Event(), threading.Event()
     line = b"a line of the log, of which there are many\n"
@@ -167,7 +167,12 @@ def test_a_log_that_grows_past_the_bound_is_read_in_bounded_memory(root: Path) -
         stop.set()
         writer.join()
     assert {one.status for one in shown} == {ReadStatus.OK}
-    assert {text for one in shown for text in one.text.splitlines()} == {line.decode().strip()}
+    written = line.decode().strip()
+    for one in shown:
+        *whole, last = one.text.splitlines()
+        assert {*whole} == {written}
+        # The kernel shows a write before all of it is there: the file may end within a line.
+        assert written.startswith(last)
     assert all(one.last_line == one.total_lines for one in shown)
     assert len({one.fingerprint for one in shown}) > 1
     assert peaks[0] < 12 * ENDS
