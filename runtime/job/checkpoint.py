@@ -59,12 +59,15 @@ def load(spec: JobSpec, data: dict[str, Any], *, count: Callable[[str], int]) ->
     Raises:
         InputError: if the checkpoint is of another version or damaged.
     """
+    # Before the rest: another version would be told field by field, as damage.
     if data.get("version", VERSION) != VERSION:
         raise InputError(
             f"checkpoint of version {data.get('version')!r}; this release reads version {VERSION}"
         )
     try:
         saved = JobCheckpoint.model_validate(data)
+        # Made as a new job first, for what is in no checkpoint: what each part declares as
+        # MADE_ANEW. Its own first two events go, as the log is put in place whole.
         job = Job(spec, key=saved.key, started=saved.started, count=count)
         job.restore(saved)
     except (ValidationError, binascii.Error) as error:

@@ -92,6 +92,8 @@ class Backoff(Value):
         """One more has failed, at ``turn``."""
         return Backoff(
             failures=self.failures + 1,
+            # The shift is bounded too: the count of failures grows for as long as a model is out of
+            # reach.
             until=turn + min(FIRST_PAUSE << min(self.failures, 8), LONGEST_PAUSE),
         )
 
@@ -194,6 +196,7 @@ class Condensing:
         writing = self._writing
         if writing is None:
             raise RuntimeError("no summary was asked for")
+        # First, since what follows may ask once more, which sets it again.
         self._writing = None
         situation, request = writing.situation, writing.task.request
         answer = SummaryReply(failure=reply) if isinstance(reply, str) else _answer(writing, reply)
@@ -267,7 +270,9 @@ class Condensing:
 
     def _forget(self, desk: Desk, condensation: Condensation, details: dict[str, Any]) -> bool:
         view = desk.log.view
+        # Before the append, which takes events out of the View.
         before = {event.id: event for event in view}
+        # Counted even if nothing comes of it: its id stands in the log, and the next needs another.
         self._number += 1
         repairs = desk.log.append(condensation)
         forgotten = tuple(event_id for event_id in before if view.position(event_id) is None)
@@ -310,6 +315,7 @@ class Condensing:
                 and event.tool_calls
                 and event.tool_call_id != event.tool_calls[0].id
             ):
+                # A reply with several calls is one segment, which counts with its first action.
                 return 0
             return tokens_of(desk.projector.told(event, desk.replies))
 
@@ -341,6 +347,7 @@ def unseen_from(view: View) -> int:
     """The View's position from which the model has not been shown the events: the last reply, and
     what came after it.
     """
+    # From the back: the last reply stands near the end, however long the View is.
     start = len(view)
     response: str | None = None
     while start > 0:
@@ -352,6 +359,7 @@ def unseen_from(view: View) -> int:
         elif response is not None:
             break
         start -= 1
+        # A text without a statement is a whole reply: what stands before it was shown.
         if isinstance(event, MessageEvent) and event.source is MessageSource.AGENT:
             break
     return start

@@ -78,6 +78,7 @@ def compare_executions(
         if (recorded is None) == (now is None):
             return ()
         return (_made(turn, Aspect.STATUS, "", _status(recorded), _status(now)),)
+    # What differs by masks alone is the same: a worker masks in the archive what it alone knows.
     return tuple(_differences(turn, recorded, as_recorded(recorded, now)))
 
 
@@ -109,6 +110,7 @@ def compare_events(
     """
     before, after = _happened(recorded), _happened(now)
     divergences: list[Divergence] = []
+    # Not a set of both: what is told must come in the same order in each process.
     for subject in dict.fromkeys([*before, *after]):
         # A node that differs by its state is told once: its events would only say so again.
         if subject in known:
@@ -183,6 +185,7 @@ def _differences(
 def _effect(
     turn: int, number: int, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> Iterator[Divergence]:
+    # Another question explains another result, which is then not told as well.
     if _asked(before) != _asked(after):
         yield _made(turn, Aspect.EFFECT_CALL, str(number), _asked(before), _asked(after))
     elif (

@@ -56,5 +56,6 @@ def _is_users(event: Event) -> bool:
 def _is_error(event: Event) -> bool:
     if not isinstance(event, ObservationEvent):
         return isinstance(event, AgentErrorEvent)
+    # How a statement ended stands nowhere but in the first line that ``execution_text`` wrote.
     text, head = plain_text(event.content), f"[turn {event.turn}: "
     return text.startswith(head) and not text.startswith(f"{head}ok]")

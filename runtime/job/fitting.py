@@ -89,6 +89,7 @@ class Fitter:
         if kind == WINDOW_FULL:
             return int(self.size * SMALLER)
         if kind == BAD_REQUEST and 0 < self.accepted < self.size:
+            # What was answered once was not too long, so there is no reason to go below that.
             return max(self.accepted, self.size // 2)
         return None
 
@@ -120,6 +121,7 @@ class Fitter:
         if self.condensing.waiting is not None:
             return self.condensing.waiting
         target = self.limit
+        # Anew for each prompt: rounds of the prompt before may have halved them.
         desk.surface.tail_budgets.update(sections.tail_budgets(desk.spec.sections, self.limit))
         # Each round changes the surface or the places, which are then looked at anew.
         while True:
@@ -129,6 +131,7 @@ class Fitter:
                 desk.places.flush(desk.surface, CONDENSED)
             layout = desk.projector.layout(desk.log.view, desk.replies, desk.surface, tail())
             self.size = desk.projector.tokens
+            # Sections first: what gives way for one may be all that the whole prompt lacks.
             if sections.keep_within(desk.spec.sections, desk.surface, layout):
                 desk.places.flush(desk.surface, ROOM)
                 continue
@@ -136,6 +139,8 @@ class Fitter:
                 # From here on for a lower mark: to come to just below the limit would mean a
                 # rewrite in each turn.
                 target = int(self.limit * sections.TARGET)
+                # Such a place costs twice, where it stands and in the messages that tell of it: to
+                # rewrite it loses nothing, and may be enough.
                 if desk.places.behind(desk.surface) and desk.places.flush(desk.surface, ROOM):
                     continue
                 if sections.collapse(
@@ -158,6 +163,7 @@ class Fitter:
         """Leave out more, by the least loss. False if the layout fits, and nobody asks for less."""
         condensing, size, limit = self.condensing, self.size, self.limit
         over = size - limit
+        # A refusal asks for less only as long as the layout is larger than what it taught.
         outcome = condensing.due(desk, size, limit, refused=self._refused and over > 0)
         outcome = outcome or self._less_history(desk, layout)
         if outcome or over <= 0:

@@ -297,6 +297,7 @@ class Job:
             self._bad_replies.clear()
         for text in messages:
             self._message(MessageSource.USER, text)
+        # The step tells them, so that whoever follows it books them in the same turn.
         self._ended = tuple(ended)
         if ended:
             over = self.ledger.sub_jobs.end(ended)
@@ -318,6 +319,8 @@ class Job:
 
     def request_condensation(self, source: RequestSource) -> None:
         """Condense before the next model call."""
+        # A model's wish comes with its statement, which a replay runs again. A user's is known from
+        # the step alone.
         self._condense |= source is RequestSource.USER
         self._append(CondensationRequest(id=self.next_id(), turn=self.turn, source=source))
 
@@ -396,6 +399,8 @@ class Job:
         self.graph.apply_tick(results, turn=self.turn, now=self._tick_at)
         self._take_graph_events()
         self._deltas = (*self.sleeping.deltas, *self.graph.take_deltas())
+        # The time is recorded only where some node goes by it: other ticks come to the same at any
+        # time.
         timed = self.graph.next_due() != float("inf")
         landed, slept = self._interim, self.sleeping.take()
         payloads = {"payloads": landed.payloads, "dropped": landed.dropped + slept.dropped}
@@ -408,6 +413,8 @@ class Job:
         """This turn's prompt, within the context budget; or a summary that must be written before
         it can be made.
         """
+        # A turn may be projected twice, where a provider found the prompt too long: what was
+        # decided and told for the first holds for the second.
         if not self._settled:
             self._settle()
         budget_line = self.ledger.spending(self.turn, now).line()
@@ -492,6 +499,7 @@ class Job:
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
         """Book the call, and take the prompt as what the model has seen."""
         self.desk.shown = digests_of(prompt.layout)
+        # The call's step has both by now; told once more, they would stand in the next one too.
         self.execution = None
         self.happenings.clear()
         self.replies[self.turn] = reply_segment(
@@ -570,6 +578,8 @@ class Job:
         self.execution = execution
         if statement.asked_to_condense:
             self.request_condensation(RequestSource.MODEL)
+        # Taken whatever became of the statement: a failed one's waits must not be found by the
+        # next.
         if (waits := self.graph.take_waits()) and execution.status is ExecutionStatus.OK:
             self.sleeping.fall_asleep(self.graph, waits, now)
         if (finished := statement.finished()) is not None:
@@ -591,6 +601,7 @@ class Job:
     def _refuse(self, reply: ModelReply, problem: str) -> None:
         """Show the model its reply, if it has anything to show, and what is wrong with it."""
         content = text_content(problem)
+        # All calls, and an answer to each: providers refuse a prompt in which one is left open.
         for call in reply.tool_calls:
             self._append(
                 ActionEvent(

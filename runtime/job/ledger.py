@@ -150,6 +150,8 @@ class Ledger:
         tokens, usd = self.own_left()
         if self.granted is None or self.repeats:
             return tokens, usd
+        # Only what a call takes is compared here: turns of the slice are no matter, so none are
+        # given.
         slice = self.slice_left(0)
         return (
             tokens if slice.tokens is None else min(tokens, slice.tokens),
@@ -209,6 +211,7 @@ class Ledger:
 
         Time in which nobody was there is none.
         """
+        # Rounded each time, as costs are.
         self.worked = round(self.worked + max(seconds, 0.0), 3)
 
     def wall_left(self) -> float:
@@ -271,6 +274,7 @@ class Ledger:
             return Stop(
                 JobStatus.BUDGET, f"the budget of ${budget.usd:.2f} is spent (${usd:.2f} used)"
             )
+        # What a record answers has been paid for: neither grants nor time of today may end it.
         if self.refused and is_spent(self.slice_left(turns)) and not self.repeats:
             return Stop(JobStatus.BUDGET, self.refused)
         if not self.repeats and self.time_left(now) <= 0:

@@ -183,12 +183,14 @@ class Places:
         told = set()
         for obj_id in stale[:cut]:
             place = self.known[obj_id]
+            # A change that a message told in an earlier turn is not told again.
             if place.known != now[obj_id]:
                 event = tell(updates[obj_id])
                 told.add(obj_id)
                 self.known[obj_id] = place.model_copy(
                     update={"told": now[obj_id], "updates": (*place.updates, event)}
                 )
+        # Still behind: weighed again in each turn, since a cut in front of them may pay by then.
         self._open = set(stale[:cut])
         self.told_this_turn = frozenset(told)
 
@@ -198,6 +200,7 @@ class Places:
         False if none is.
         """
         now = self._stale(surface)
+        # Also where no place is behind: the prefix has moved for this all the same.
         if why not in self.reasons:
             self.reasons.append(why)
         self._rewrite(list(now), now)
@@ -222,6 +225,7 @@ class Places:
         """
         touched = surface.to_place()
         self._follow(surface, touched)
+        # In the order of the prompt, by which a cut has all later places behind it.
         asked = sorted(
             (touched & self.known.keys()) | self._open & self.known.keys(),
             key=surface.places.__getitem__,
@@ -235,10 +239,13 @@ class Places:
 
     def _follow(self, surface: Current, touched: set[str]) -> None:
         """Take in places that are new, and let go those that are gone with their events."""
+        # Sorted: places are kept, and saved, in the order in which they were taken in, and a set
+        # has none that is the same in two processes.
         for obj_id in sorted(touched):
             if obj_id in surface.places and obj_id not in self.known:
                 self._stands(obj_id, surface.current(obj_id))
             elif obj_id not in surface.places and obj_id in self.known:
+                # What its messages told was of a place that is not there any more.
                 self.dropped.update(dict.fromkeys(self.known.pop(obj_id).updates))
 
     def _stands(self, obj_id: str, placed: Placed) -> None:
@@ -282,6 +289,7 @@ class Places:
             return after.text
         head, body = _parts(after.text)
         text = f"[as it is now, in place of what is shown above]\n{after.text}"
+        # The model has seen a mark there, so there is no text that a difference could start from.
         if not before.shown:
             return text
         old = _parts(before.text)[1]
@@ -320,12 +328,16 @@ class Places:
         for obj_id in stale:
             place, state = self.known[obj_id], now[obj_id]
             told = 0 if place.known == state else self.count(updates[obj_id]) + MESSAGE_TOKENS
+            # With its messages, which go when the place is rewritten.
             stands = self.count(place.placed.text) + sum(map(standing.size_of, place.updates))
             fresh = self.count(state.text)
             old.append(stands)
+            # Kept, a place is read in each turn that is left; rewritten, it is written once, then
+            # read.
             keep.append(stands * read + told * write + horizon * (stands + told) * read)
             anew.append(fresh * write + horizon * fresh * read)
         best, least = len(stale), sum(keep)
+        # From the back: a cut further in front takes in all those behind it.
         for cut in range(len(stale) - 1, -1, -1):
             moved = max(standing.behind(stale[cut]) - sum(old[cut:]), 0)
             cost = sum(keep[:cut]) + moved * rewrite + sum(anew[cut:])

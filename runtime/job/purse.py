@@ -125,6 +125,7 @@ class Purse:
 
     def ask(self, ask: Ask) -> None:
         """Take note of what a job wants; ``settle`` answers."""
+        # Only of open jobs: what is granted is added to what they hold.
         if ask.job in self.held:
             self.asks[ask.job] = ask
 
@@ -166,6 +167,7 @@ class Purse:
     @property
     def _portion(self) -> Amount:
         parts = self.places * PARTS
+        # One at least: a large number of places must not round a slice down to nothing.
         return Amount(
             turns=None if self.budget.turns is None else max(self.budget.turns // parts, 1),
             tokens=None if self.budget.tokens is None else max(self.budget.tokens // parts, 1),
@@ -174,6 +176,8 @@ class Purse:
 
     def _more(self, wanted: Amount) -> Amount | None:
         free = self.free
+        # All or nothing: with a part of it the job could make no call, and would keep it from
+        # others.
         if is_spent(free) or not covers(free, wanted):
             return None
         return _least(free, _most(self._portion, wanted))

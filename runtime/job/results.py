@@ -69,6 +69,7 @@ class Spending:
     def is_last(self) -> bool:
         """Whether what is left after this turn holds no other."""
         tokens, usd = self.tokens - self.tokens_used, self.usd - self.usd_used
+        # Twice: the call of this turn is not booked yet when its prompt says so.
         return (
             self.turn >= self.turns
             or (self.call_tokens > 0 and tokens < 2 * self.call_tokens)

@@ -125,6 +125,7 @@ def _nodes(layout: Sequence[Segment]) -> list[tuple[str, Segment]]:
 
 
 def _pinned_last(surface: Surface, nodes: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    # The sort is stable: among themselves both kinds stay in their order, the oldest first.
     return sorted(nodes, key=lambda node: surface.is_pinned(node[0]))
 
 
@@ -132,6 +133,8 @@ def _leave_out(surface: Surface, nodes: Sequence[tuple[str, int]], over: int) ->
     """Leave out the first of ``nodes``, given with their tokens, that have ``over`` tokens
     together.
     """
+    # Only what is new counts: a node that is left out already makes nothing smaller, and the rounds
+    # must end.
     before = len(surface.collapsed)
     for obj_id, tokens in nodes:
         if over <= 0:
@@ -145,10 +148,12 @@ def made_last(surface: Surface, layout: Sequence[Segment]) -> frozenset[str]:
     """The views that stand behind the last reply: what the model has just asked for."""
     views: set[str] = set()
     for segment in layout:
+        # The model saw what stands before this reply when it gave it.
         if segment.kind is SegmentKind.REPLY:
             views.clear()
         elif segment.kind is SegmentKind.VIEW:
             views.add(segment.origin.removeprefix("node:"))
+    # Not those in the tail, which stand behind the last reply in any prompt.
     return frozenset(views.intersection(surface.places))
 
 
@@ -165,6 +170,7 @@ def shrink(
         of_tail = segment.kind not in NODES
         now = surface.tail_budgets.get(segment.kind) if of_tail else surface.shrunk.get(obj_id)
         smaller = max(least, min(segment.tokens if now is None else now, segment.tokens) // 2)
+        # At its least already. Taken once more, the same segment would be chosen for ever.
         if now is not None and smaller >= now:
             continue
         if of_tail:

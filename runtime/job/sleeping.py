@@ -97,6 +97,8 @@ class Sleep(Value):
         """When something is to be done next, if a periodic tick is due at ``next_due``, and at once
         if payloads are ``ready``.
         """
+        # Ready payloads wait for it too: each tick that brings something is an entry in the
+        # archive.
         earliest = NEVER if self.last_tick is None else self.last_tick + LEAST_SECONDS
         soon = NEVER if ready else min(self.look_at(), next_due)
         return min(self.deadline, max(soon, earliest))
@@ -219,6 +221,7 @@ class Sleeping:
         """
         state = self._asleep()
         new = any(result.status is not ReadStatus.UNCHANGED for result in results)
+        # What was applied is news as well, though nothing that was read had changed.
         new |= any(tick == len(state.news) for tick, *_ in state.payloads)
         changes = {
             "ticks": state.ticks + 1,

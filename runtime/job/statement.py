@@ -101,6 +101,7 @@ class JobStatement:
         self._run.settle(verdict)
         if verdict.status is not VerdictStatus.OK:
             self._aborted = True
+            # What the statement made, handed in and asked for is gone with it.
             self._host.touched.clear()
             self._host.finished = None
             self._host.asked_to_condense = False
@@ -120,6 +121,7 @@ class JobStatement:
                 # Two runs of one command differ in it, and in nothing that counts.
                 told["value"].pop("seconds", None)
             self._desk.graph.files_changed(OwnChanges.told(told), turn=self._desk.turn)
+        # Digests alone: executions stand in the history, results with their effects in the archive.
         self.effects.append(
             EffectInfo(
                 kind=effect.kind,
@@ -187,6 +189,7 @@ class JobStatement:
 def _status(run: StatementRun, *, aborted: bool) -> ExecutionStatus:
     if run.exception is None:
         return ExecutionStatus.OK
+    # A statement may raise that type itself: only a verdict makes it a timeout.
     timed_out = aborted and run.exception.type == "TimeoutError"
     return ExecutionStatus.TIMEOUT if timed_out else ExecutionStatus.ERROR
 

@@ -108,7 +108,10 @@ class SubJobs:
                     ValueError, f"spawn(): {kind}={wanted:g} is more than can be lent: {most:g}"
                 )
             lent[kind] = min(usual, most) if wanted is None else wanted
+        # Without what is lent: a parent that was reset may lend less, and is to find the same
+        # sub-job.
         call = digest_of([wish.goal, wish.result])
+        # The same question put twice means two sub-jobs.
         number = sum(one.call == call for one in self.known.values())
         return SpawnRequest(
             goal=wish.goal, result=wish.result, lent=Amount(**lent), call=call, number=number

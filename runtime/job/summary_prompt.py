@@ -44,6 +44,7 @@ def summary_delta(desk: Desk, request: SummaryRequest, situation: Situation) -> 
         )
 
     instruction = instruction_of(request)
+    # The last prompt is in the provider's cache, so this form pays for little but the instruction.
     if request.form is SummaryForm.AGENT_PREFIX:
         return LayoutDelta(
             parts=(

@@ -263,6 +263,7 @@ class Surface:
             return Placed(shown=False, text=self._mark(obj_id))
         state, name, budget = self.graph.state(obj_id), self.name(obj_id), self.shrunk.get(obj_id)
         made = self._rendered.get(obj_id)
+        # States are frozen: the same object gives the same text.
         if made is None or made[0] is not state or made[1:3] != (name, budget):
             text = self.graph.render(obj_id, tokens=budget)
             placed = Placed(shown=True, text=text, first_line=state.rendering.first_line)

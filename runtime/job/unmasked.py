@@ -24,6 +24,7 @@ def as_recorded(recorded: Any, now: Any) -> Any:
         case Mapping(), Mapping():
             return {name: as_recorded(recorded.get(name), value) for name, value in now.items()}
         case (list() | tuple(), list() | tuple()):
+            # Cut or filled up: a list may have grown or shrunk since it was recorded.
             beside = [*recorded[: len(now)], *[None] * (len(now) - len(recorded))]
             return type(now)(as_recorded(old, new) for old, new in zip(beside, now, strict=True))
         case _:
@@ -51,6 +52,7 @@ def differs_by_marks(recorded: str, now: str) -> bool:
             following = MARK.search(recorded, done)
             piece = recorded[done : following.start() if following else None]
             end = (
+                # From one character on: what a mark stands for is never nothing.
                 (now.find(piece, at + 1) if following else len(now) - len(piece))
                 if piece
                 else len(now)
