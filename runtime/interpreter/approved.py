@@ -33,6 +33,7 @@ def other_request(effect: Effect, arguments: dict[str, Any], kept: Sequence[Plac
     Raises:
         Refused: if they do not fit.
     """
+    # By the same view of the call that the person was shown: places are counted in it.
     args, kwargs = shown_arguments(effect)
     try:
         other = put_back(arguments, kept, {"args": list(args), "kwargs": kwargs})

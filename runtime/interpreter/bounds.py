@@ -39,6 +39,7 @@ def too_large(value: Any) -> bool:
         elif isinstance(one, BaseException):
             stack.extend(one.args)
         elif isinstance(one, list | tuple | set | frozenset):
+            # Before it is put on the stack: a container's length alone may be past the bound.
             if items + len(stack) + len(one) > MAX_ITEMS:
                 return True
             stack.extend(one)

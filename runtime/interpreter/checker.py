@@ -142,6 +142,7 @@ def _at_gate(snapshot: SyncSnapshot) -> None:
             snapshot.resume()
         except MontyRuntimeError:
             return
+    # The gate is the first thing that is run: past it, the statement itself would be.
     if isinstance(snapshot, MontyComplete):
         raise RuntimeError("a check went through its gate")
 
@@ -157,6 +158,7 @@ def _take(stubs: str) -> _Warm:
         if known:
             _idle.remove(known[-1])
             return known[-1]
+        # All places are taken, and some by sessions that nobody asks, since their stubs are others.
         if _open >= pool.PROCESSES and _idle:
             replaced = _idle.pop(0)
         else:
@@ -165,6 +167,7 @@ def _take(stubs: str) -> _Warm:
             _pool = pool.started()
             atexit.register(close)
         processes = _pool
+    # Without the lock: a process takes its time to end.
     if replaced is not None:
         replaced.end()
     session = processes.checkout(
@@ -181,5 +184,6 @@ def _give_back(warm: _Warm, *, kept: bool) -> None:
         if kept and warm.checks < CHECKS and _pool is not None:
             _idle.append(warm)
             return
+        # ``close`` counts from nothing again, also while this one was out.
         _open = max(_open - 1, 0)
     warm.end()

@@ -75,10 +75,12 @@ class Contents:
 
     @cached_property
     def _reached(self) -> dict[str, Reached]:
+        # One allowance for all variables: what several of them hold is visited for each.
         left = _VISITS * len(self.lines) + 1_000
         reached: dict[str, Reached] = {}
         by_root: dict[str, Reached] = {}
         for name, root in self.roots.items():
+            # Names of one object reach the same nodes.
             if root not in by_root:
                 by_root[root] = Reached(self, root, left)
                 left -= len(by_root[root].order)
@@ -196,6 +198,8 @@ class Reached:
             self._numbers[node] = len(self.order)
             self.order.append(node)
             self._from[node] = (holder, label)
+        # By the order of visits: the walk's own numbers depend on what other variables hold, and a
+        # digest is to change with its variable alone.
         return f"@{self._numbers[node]}"
 
     def _node(self, node: int) -> None:
@@ -210,6 +214,7 @@ class Reached:
                     told.append(self._item(label, node, label) if dict_ else label)
                 told.append(self._item(part, node, label))
             text = "\t".join(told)
+        # The sandbox shows nothing of a class's methods, so its source stands for them.
         if kind.startswith("c"):
             text += "\t" + self._contents.definitions.sources.get(kind[1:], "")
         self._hash.update(text.encode("utf-8", "surrogatepass") + b"\n")

@@ -50,6 +50,7 @@ class Definitions(Compact):
 
     def after(self, source: str) -> Definitions:
         """With what a statement defines. One that cannot be parsed defines nothing."""
+        # Most statements define nothing, and need not be parsed for that.
         if _DEFINES.search(source) is None:
             return self
         if len(source) > MAX_SOURCE_CHARS:
@@ -59,6 +60,7 @@ class Definitions(Compact):
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return self
         classes = {
+            # With those of a class of that name from before: its instances may still be there.
             name: tuple(sorted({*self.classes.get(name, ()), *names}))
             for name, names in defined.classes.items()
         }
@@ -82,6 +84,8 @@ class Definitions(Compact):
         for text in sorted(set(shown)):
             name, at = _parts(text)
             known = self.functions.get(text)
+            # Where it is tells a function from a later one of its name. Those that are nowhere look
+            # alike, so for them a definition in this statement counts.
             if known is not None and (at != _NOWHERE or name == _LAMBDA or name not in new):
                 functions[text] = known
             else:
@@ -137,6 +141,7 @@ class _Defined(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._define(node.name, node)
         outer = self._self
+        # The first parameter is the instance, whatever a statement calls it.
         if self._class and node.args.args:
             self._self = node.args.args[0].arg
         self.generic_visit(node)
@@ -162,6 +167,8 @@ class _Defined(ast.NodeVisitor):
             case ast.Call(
                 func=ast.Name(id="setattr"), args=[target, ast.Constant(value=str(name)), value]
             ):
+                # A name that is written out is no computed one, so ``setattr`` itself is not
+                # visited.
                 self.loose.add(name)
                 self.visit(target)
                 self.visit(value)

@@ -14,6 +14,7 @@ from runtime.interpreter.handles import Handles
 
 def echo(complete: MontyComplete, handles: Handles) -> str:
     """The text to show, bounded; empty for None and for a handle, which the prompt shows itself."""
+    # First of all: what follows walks through all of the value.
     if too_large(complete.output):
         return f"<{type(complete.output).__name__} too large to be shown: print a part of it>"
     value = handles.incoming(complete.output)
@@ -29,6 +30,7 @@ def text_of(value: Any) -> str:
     match value:
         case list():
             return "[" + ", ".join(map(text_of, value)) + "]"
+        # A named tuple has a repr of its own.
         case tuple() if type(value) is tuple:
             return "(" + ", ".join(map(text_of, value)) + ("," if len(value) == 1 else "") + ")"
         case dict():
@@ -49,5 +51,6 @@ def text_of(value: Any) -> str:
         case _:
             try:
                 return repr(value)
+            # Python refuses to print numbers of more than 4,300 digits.
             except ValueError as error:
                 return f"<{type(value).__name__}: {error}>"

@@ -15,6 +15,7 @@ from pydantic_monty import ClassInstance, MontyClassProxy
 
 from runtime.context.outcomes import NodeRef
 
+# Any fixed value would do, but it must stay: saved sessions hold ids that were made with it.
 _NAMESPACE = UUID("5f0c7b0e-6f0b-5a4e-9c1e-0d6a3f6f2a11")
 
 
@@ -94,6 +95,7 @@ class Handles:
         return self._by_id.get(identity)
 
     def _instance(self, obj_id: str) -> ClassInstance:
+        # Also a node that this stretch made, which was not there when it began.
         self._by_id[handle_id(obj_id)] = obj_id
         if obj_id not in self._objects:
             self._objects[obj_id] = _CLASSES[obj_id.rpartition("-")[0]](obj_id)

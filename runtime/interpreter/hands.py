@@ -72,6 +72,7 @@ def asked(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ChangeReq
                 if not isinstance(bound[key], str):
                     raise Refused(TypeError, f"edit(): {key} is not a text")
             count = bound.get("count", 1)
+            # ``True`` is an int to Python.
             if not isinstance(count, int) or isinstance(count, bool):
                 raise Refused(TypeError, "edit(): count is not a whole number")
             return _request(name, path, {"old": bound["old"], "new": bound["new"], "count": count})
@@ -92,6 +93,7 @@ def asked_of_system(
     match operation:
         case "open":
             mode = os_values.open_mode(args, kwargs)
+            # To open a file for writing empties it, as in Python, also if nothing is written then.
             if "w" in mode:
                 return _request("write", path, {"text": "", "parents": False})
             return _request("append", path, {"text": ""})
@@ -150,6 +152,8 @@ class Outputs:
         for name in ("stdout", "stderr"):
             if text := getattr(result, name):
                 key = _key(text)
+                # Taken out first, so that it stands last: what goes is what was printed longest
+                # ago.
                 self.known.pop(key, None)
                 self.known[key] = f"{result.output}/{name}"
         for key in list(self.known)[: max(len(self.known) - MAX_OUTPUTS, 0)]:

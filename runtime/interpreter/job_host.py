@@ -254,6 +254,7 @@ class JobHost:
         if operation not in os_values.READ_OPERATIONS | os_values.WRITE_OPERATIONS:
             return NotHandled()
         args, kwargs = without_keys(args), without_keys(kwargs)
+        # The argument may be a file that was opened, which has its path with it.
         path = os_values.workspace_path(without_keys(str(getattr(args[0], "path", args[0]))))
         if path.startswith("/"):
             return Failure(
@@ -267,6 +268,7 @@ class JobHost:
                     operation, lambda: hands.asked_of_system(operation, path, args[1:], kwargs)
                 )
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
+        # What was opened came with its content: reading it is no second effect.
         if operation in _READS and (path, operation) in self._opened:
             return ReturnValue(self._opened[path, operation])
         return self._asked(
@@ -376,6 +378,7 @@ class JobHost:
             question = request()
         except TypeError as error:
             return Failure("TypeError", f"{name}(): {error}")
+        # Counted as the JSON that goes into the history, not by what Python holds.
         if _size(question.model_dump(mode="json")) > MAX_REQUEST_BYTES:
             return Failure(
                 "ValueError",
@@ -468,6 +471,7 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
                 raise TypeError(f"{where} has more than 900 digits; pass it as text")
             return value
         case float():
+            # NaN is the one value that is not equal to itself.
             if value != value or value in (float("inf"), float("-inf")):
                 raise TypeError(f"{where} is {value}, which JSON does not have")
             return value

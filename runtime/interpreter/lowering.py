@@ -152,6 +152,7 @@ class _Text:
     def __post_init__(self) -> None:
         at = 0
         # The parser knows no line ends but these two.
+        # A blank in place of a return that is dropped keeps all places behind it.
         for line in self.source.replace("\r\n", " \n").replace("\r", "\n").split("\n"):
             self._starts.append(at)
             self._lines.append(line)
@@ -205,6 +206,7 @@ class _Lowering(ast.NodeVisitor):
         for start, end, text in sorted(self.edits, key=lambda edit: edit[0]):
             add(self.source[at:start], own=True)
             add(text, own=False)
+            # Lines of the statement that an edit takes away are passed all the same.
             line += self.source.count("\n", start, end)
             at = max(at, end)
         add(self.source[at:], own=True)
@@ -235,6 +237,7 @@ class _Lowering(ast.NodeVisitor):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """``from a import b as c``: what is supplied is assigned, the rest is imported."""
         module = node.module or ""
+        # Left as they are: the interpreter refuses them, and its words are told to the model.
         if node.level or any(alias.name == "*" for alias in node.names):
             return
         ours = [
@@ -262,6 +265,7 @@ class _Lowering(ast.NodeVisitor):
         """``del d[k]`` takes an item out, ``del x`` binds the name to what the namespace does not
         show.
         """
+        # An attribute cannot be deleted: that is left to the interpreter to refuse.
         if not all(isinstance(target, ast.Name | ast.Subscript) for target in node.targets):
             return
         self.need("_del")
@@ -312,6 +316,7 @@ class _Lowering(ast.NodeVisitor):
             inner = lower(text, ("_len",) if self.lengths else (), self.names)
             changed = changed or inner.source != text
             self.need(*inner.pieces)
+            # The codes of !r, !a and !s.
             shown = {114: f"{_BUILT_IN}repr", 97: "ascii", 115: f"{_BUILT_IN}str"}.get(
                 value.conversion
             )
@@ -455,6 +460,7 @@ class _Lowering(ast.NodeVisitor):
             # From the object's start to the first argument: ``name(OBJECT, ``.
             self._around(function.value, f"{name}(", self.text.end(function), then)
             self._called(node, "")
+        # As in ``str.lower(name)``, where the type stands in the object's place.
         elif unbound:
             self._method(function)
             self._arguments(node)
@@ -484,6 +490,7 @@ class _Lowering(ast.NodeVisitor):
 
     def _arguments(self, node: ast.Call) -> None:
         arguments: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+        # In the order of the text: a keyword may stand before ``*args``.
         for argument in sorted(arguments, key=lambda one: (one.lineno, one.col_offset)):
             self.visit(argument)
 
@@ -516,6 +523,7 @@ class _Lowering(ast.NodeVisitor):
             self._line_before(first, f"{generators.COLLECTED} = []")
         self._all(node.body)
         if collects:
+            # A body on its ``def``'s own line goes on there.
             indent = self.text.indent(node.body[0]) if node.body[0].lineno != node.lineno else ""
             joint = f"\n{indent}" if indent else "; "
             at = self.text.end(node.body[-1])
@@ -583,6 +591,7 @@ class _Lowering(ast.NodeVisitor):
             self.edit(opening, header, "")
             if wrapper:
                 at = self.text.start(node)
+                # Before all edits that begin at this place, of which the first made comes first.
                 self.edits.insert(0, (at, at, f"@{wrapper}\n{self.text.indent(node)}"))
         else:
             self._all(node.bases)
@@ -642,8 +651,10 @@ class _Lowering(ast.NodeVisitor):
             "abstractmethod",
         ):
             return None
+        # From the @ on.
         start = self.text.start(decorator) - 1
         self.edit(start, self.text.line_start(item.lineno) + item.col_offset, "")
+        # Its text is gone, so nothing of it may be edited when the method is visited.
         item.decorator_list = []
         if decorator.id == "abstractmethod":
             return None
@@ -706,6 +717,7 @@ def _hands_files_on(tree: ast.AST) -> bool:
         _opens(argument) or (isinstance(argument, ast.Name) and argument.id in opened)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
+        # A view takes an opened file for its path alone.
         and not (isinstance(node.func, ast.Name) and node.func.id == "view")
         for argument in node.args
     )

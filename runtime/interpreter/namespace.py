@@ -214,6 +214,7 @@ def changed(before: Namespace, after: Namespace) -> list[str]:
     """
     old, new = before.variables, after.variables
     names = {name for name, info in new.items() if name in old and old[name].told != info.told}
+    # Where a variable changed itself, what it shares is told with it.
     stayed = (old.keys() & new.keys()) - names
     was, now = (
         {pair for pair in one.aliases if {*map(_root, pair)} <= stayed} for one in (before, after)
@@ -228,6 +229,7 @@ def _told(name: str, info: TypeInfo, contents: Contents) -> TypeInfo:
     whole = contents.lines[int(root[1:])] if root.startswith("@") else f"={root}"
     if whole.startswith("h"):
         return info.model_copy(update={"repr": f"<{whole[1:]}>"})
+    # A repr that is as long as it may be was cut, and is not all.
     if whole == f"={info.repr}" and len(info.repr) < REPR_CHARS:
         return info
     return info.model_copy(update={"digest": told.digest, "partial": told.partial})

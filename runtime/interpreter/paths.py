@@ -28,6 +28,7 @@ def changed_paths(name: str, old: Contents, new: Contents) -> tuple[str, ...]:
     before, after = old.roots.get(name), new.roots.get(name)
     if before is None or after is None:
         return (name,)
+    # One more than are named, which tells that there are more.
     places = list(islice(_Comparison(old, new).paths(before, after, name), MAX_PATHS + 1))
     return tuple([*places[:MAX_PATHS], MORE] if len(places) > MAX_PATHS else places) or (name,)
 
@@ -183,6 +184,7 @@ def _span(place: str, first: int, end: int) -> str:
 
 def _reprs(text: str) -> list[str] | dict[str, str] | None:
     """The items of a plain container's literal as literals, by label in a dict."""
+    # A list without texts and tuples in it can be taken apart unparsed, however long it is.
     simple = text[:1] == "[" and not any(mark in text for mark in "'\"(")
     if simple:
         return text[1:-1].split(", ") if len(text) > 2 else []
@@ -198,6 +200,7 @@ def _slice(before: str, after: str, place: str) -> str:
     """
     old, new = before[1:-1], after[1:-1]
     start = _common(old, new)
+    # What both begin with must not count for the end once more, as in "aa" and "aaa".
     shortest = min(len(old), len(new)) - start
     end = _common(old[::-1][:shortest], new[::-1][:shortest])
     return f"{place}[{start}:{max(len(old), len(new)) - end}]"

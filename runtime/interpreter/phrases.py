@@ -55,6 +55,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "a function as replacement must be given in a call of re.sub(pattern, function, text)",
     ),
     (
+        # Behind those above, which it would match too: the first that matches is told.
         r"The monty syntax parser (?:does not yet support|cannot yet handle) (.*)",
         r"\1: not supported, write it another way",
     ),

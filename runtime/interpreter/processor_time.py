@@ -124,6 +124,7 @@ class Watchdog:
                 self._changed.wait_for(lambda: self._limits)
                 for limit in self._limits:
                     limit.look()
+            # Without the lock, which whoever begins and ends a stretch needs.
             time.sleep(LOOK_SECONDS)
 
 

@@ -108,6 +108,7 @@ The first time may be chance.
 """
 # A bound for a worker of months; forgetting a count costs a statement one more try.
 _CRASHES_KNOWN = 1000
+# A number of calls that is never reached: a replay is cut only where the record was.
 _UNCUT = -1
 
 
@@ -271,6 +272,8 @@ class StatementRun:
         if self._printed > output.OUTPUT_LIMIT_CHARS:
             status = VerdictStatus.OUTPUT
         digest = self._digest(recorded) if status is VerdictStatus.OK else ""
+        # Between this time and that of the kill a stretch may well end, which makes it no less a
+        # timeout.
         if recorded is None and digest and self.spent_ms + self._ms > pool.DECLARED_SECONDS * 1000:
             status = VerdictStatus.TIMEOUT
         elif not replayed and digest and self._weight > pool.MAX_SESSION_BYTES:
@@ -467,6 +470,7 @@ class StatementRun:
             raise _TakenBack(VerdictStatus.ATTRIBUTES, ", ".join(altered))
         pieces = tuple(dict.fromkeys((*self.before.pieces, *self._lowered.pieces)))
         before = self.before.names
+        # Digests of a session that was begun without a walk are compared with its recorded ones.
         if before.scheme == namespace.SHORT:
             return Session(
                 dump=dump, names=namespace.parse(listed, self.hidden, None), pieces=pieces
@@ -535,6 +539,7 @@ class StatementRun:
             return self.host.attribute(obj_id, snapshot.variable_name) if obj_id else NotHandled()
         if not isinstance(snapshot, FunctionSnapshot):
             raise InterpreterDrift("a statement waits for futures, and the host makes none")
+        # Before anything goes through the arguments.
         if too_large((snapshot.args, snapshot.kwargs)):
             name = (
                 snapshot.args[0]

@@ -80,6 +80,7 @@ def closure(pieces: Iterable[str]) -> tuple[str, ...]:
 @cache
 def source(piece: str) -> str:
     """The text to feed for a piece, once those before it in ``closure`` are there."""
+    # This is the piece that gives builtins those names.
     if piece == BUILT_INS:
         return _SOURCES[piece]
     if piece.startswith("_"):
@@ -104,6 +105,7 @@ def _with_built_ins(text: str) -> str:
     tree = tree_of(text)
     kept = set(re.findall(rf"^{BUILT_IN}(\w+) =", _SOURCES[BUILT_INS], re.MULTILINE))
     used: list[tuple[int, int]] = []
+    # A name that the piece binds itself is the piece's own.
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             kept.discard(node.arg)

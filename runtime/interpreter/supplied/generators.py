@@ -18,6 +18,7 @@ def can_collect(function: ast.FunctionDef) -> bool:
     yields = [node for node in _own(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
     if not yields:
         return False
+    # A yield whose value is used waits for what is sent to it.
     told = {id(node.value) for node in _own(function) if isinstance(node, ast.Expr)}
     if any(id(node) not in told for node in yields):
         return False
