@@ -101,6 +101,7 @@ def _changes(old: Any, new: Any, path: str) -> Iterator[str]:
                 old.get(key, _ABSENT), new.get(key, _ABSENT), f"{path}.{key}" if path else key
             )
         return
+    # The whole of a tool or server does not fit in a line.
     if path.startswith(("tools.", "mcp.")) and _ABSENT in (old, new):
         yield f"{path} {'added' if old is _ABSENT else 'removed'}"
         return

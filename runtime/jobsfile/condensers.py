@@ -20,6 +20,8 @@ def _condenser(condenser: CondenserSpec) -> dict[str, Any]:
     value = condenser.model_dump(mode="json", exclude_none=True)
     if condenser.model is not None:
         value["model"] = {"name": condenser.model.name, **condenser.model.options}
+    # A condenser holds defaults of settings that are not its kind's, which a jobs file may not
+    # give.
     for name in SETTINGS - KINDS[condenser.kind].settings:
         value.pop(name, None)
     return value

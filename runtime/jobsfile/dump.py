@@ -32,6 +32,7 @@ def resolved_yaml(batch: BatchSpec) -> str:
         value["on_finish"] = _exact({**told, "timeout": format_duration(finish.timeout)})
     search_paths = {tool.search_path for job in batch.jobs for tool in _functions(job)}
     if search_paths:
+        # A file has one path for all its tools.
         (value["tools_path"],) = search_paths
     value["jobs"] = [_job(job) for job in batch.jobs]
     yaml = YAML()
@@ -126,6 +127,7 @@ def _workspace(job: JobSpec) -> Any:
     if job.writable is None:
         return job.workspace
     fields = job.writable.model_dump(mode="json")
+    # No directory means that the workspace begins empty, which is written as no 'from'.
     begins = {"from": job.workspace} if job.workspace else {}
     return _exact({**begins, "write": True, **fields, "setup": _text(fields["setup"])})
 

@@ -54,6 +54,7 @@ class Expansion:
 
     def jobs(self, raw: Sequence[Any]) -> Iterator[Any]:
         """The jobs that ``raw`` stands for, as they would be written out, one at a time."""
+        # Of jobs that are all written out nothing need be noted: each stands where its index says.
         if not any(_is_many(job) for job in raw):
             yield from raw
             return
@@ -66,6 +67,7 @@ class Expansion:
                 self._problems.origins.add(Origin(index, file, line))
                 made += 1
                 yield one
+            # Each of several may be within the bound, and all of them together not.
             if made > MAX_JOBS:
                 self._problems.add(("jobs",), too_many(made))
                 return
@@ -76,6 +78,7 @@ class Expansion:
             return
         template = Template({key: value for key, value in job.items() if key not in _KEYS})
         file = str(job.get("for_each", ""))
+        # Gathered: a field that no item has is one mistake, not one for each of a million items.
         missing: dict[tuple[Location, str], list[Origin]] = {}
         for one in sets:
             item, place = one.item, Origin(0, file, one.item.line if one.item else 0)
@@ -121,6 +124,7 @@ class Expansion:
         if items is None or faults:
             return None
         times = many.get("count", 1)
+        # Before any is made: a matrix of a few lines may stand for billions.
         total = len(items) * times * math.prod(len(values) for values in matrix.values())
         if total > MAX_JOBS:
             self._problems.add(at, too_many(total))

@@ -60,6 +60,7 @@ def read_items(path: Path, problems: Problems) -> Packed[Item]:
     if not csv_file and not is_jsonl(path):
         raise InputError(f"expected a file .jsonl, .ndjson or .csv, got {shown(path.name)}")
     try:
+        # A pipe may never end, or never begin.
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError(f"expected a file of items, got {shown(str(path))}, which is none")
         # newline="": the csv module reads line ends within quotes itself.
@@ -73,6 +74,7 @@ def read_items(path: Path, problems: Problems) -> Packed[Item]:
         raise InputError(f"expected UTF-8 in {shown(str(path))}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {shown(str(path))}: {error}") from None
+    # Where all lines are wrong, that is what is told.
     if not items and not problems.by_location:
         raise InputError(f"expected at least one item in {shown(str(path))}, got none")
     return items
@@ -86,6 +88,7 @@ def _jsonl(lines: Iterator[str], problems: Problems) -> Iterator[Item]:
         value = json_line(line.rstrip("\r\n"), here, problems)
         if isinstance(value, dict):
             yield Item(number, value)
+        # ``null`` is None as well, and unlike a line that is no JSON it has not been noted.
         elif value is not None or here not in problems.by_location:
             problems.add(here, f"expected a JSON object, got {shown(value)}")
 
@@ -99,6 +102,7 @@ def _bounded(lines: Iterator[str]) -> Iterator[str]:
 
 def _csv(lines: Iterator[str], problems: Problems) -> Iterator[Item]:
     """The rows below the header; a row's line is the one on which it begins."""
+    # Strict: else a quote that is never closed makes one cell of the rest of the file.
     rows = csv.reader(_bounded(lines), strict=True)
     header: list[str] | None = None
     before = 0

@@ -62,6 +62,7 @@ def load(path: Path | str) -> Loaded:
     # What the jobs would inherit is not known: they are read for problems of their own alone, as
     # resolving them would report consequences.
     if header is None:
+        # Gone through for what is noted on the way.
         deque(written, maxlen=0)
         problems.raise_if_any()
         raise AssertionError("a header that does not validate has a problem")
@@ -132,6 +133,7 @@ def _jobs(
         seen: dict[bytes, int] = {}
         for index, item in enumerate(Expansion(directory, problems).jobs(items)):
             job = _job(item, ("jobs", index), problems)
+            # Ids are compared also of jobs that are wrong: both mistakes are told at once.
             _unique_id(item, index, seen, problems)
             if job is not None:
                 yield index, job
@@ -141,6 +143,7 @@ def _job(value: Any, at: tuple[str, int], problems: Problems) -> WrittenJob | No
     """A job; of one that another stands for, the values of fields in the forms that keys expect."""
     if problems.origins.of(at[1]) is None:
         return checked(WrittenJob, value, at, problems)
+    # As it is, first: what only needs another form must leave no note.
     try:
         return WrittenJob.model_validate(value)
     except ValidationError as error:

@@ -104,6 +104,7 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
         model = WrittenWorkspace
     elif way[:1] == ["defaults"]:
         model = WrittenSettings
+    # By the words of the file: ``from`` is the field ``from_`` here.
     fields = (field.alias or name for name, field in model.model_fields.items())
     known = [*fields, *(["jobs"] if model is WrittenHeader else [])]
     place = next((place for place, other in _PLACES if name in other.model_fields), "")

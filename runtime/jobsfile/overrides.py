@@ -40,10 +40,12 @@ def budget_override(text: str, base: Budget) -> Budget:
     if not all(key.strip() and equals and value.strip() for key, equals, value in pairs):
         raise InputError(f"--budget {text!r}: expected limits such as turns=80,usd=2.5,wall=12h")
     problems = Problems("--budget")
+    # As lines of YAML, so that each value means what it would in a file.
     lines = "".join(f"{key.strip()}: {value.strip()}\n" for key, _, value in pairs)
     written = checked(WrittenBudget, read_yaml(lines, problems), (), problems)
     problems.raise_if_any()
     assert written is not None, "what does not validate has a problem"
+    # Only what was given: a default would undo the job's own limit.
     limits = written.model_dump(exclude_unset=True)
     if "wall" in limits:
         limits["wall_seconds"] = limits.pop("wall")

@@ -45,6 +45,8 @@ class Packed(Sequence[T], Generic[T]):
     ) -> None:
         self._load = load
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+        # When nobody has it any more, or the program ends; an exception in the constructor
+        # included.
         weakref.finalize(self, self._file.close)
         self._reading = threading.Lock()
         self._firsts: list[int] = []
@@ -89,6 +91,7 @@ class Packed(Sequence[T], Generic[T]):
         data = zstandard.compress("\n".join(lines).encode(), 1)
         try:
             self._file.write(data)
+            # Here, where a full disk can be told, and not at some later reading.
             self._file.flush()
         except OSError as error:
             raise InputError(
@@ -102,6 +105,7 @@ class Packed(Sequence[T], Generic[T]):
     def _lines(self, page: int) -> list[str]:
         """The JSON of a page's values."""
         start, end = self._ends[page : page + 2]
+        # Threads share the file's position.
         with self._reading:
             self._file.seek(start)
             data = self._file.read(end - start)

@@ -186,6 +186,7 @@ def shown(value: object) -> str:
     if isinstance(value, str) and len(value) > SHOWN_VALUE:
         return ascii(value[:SHOWN_VALUE]) + "..."
     text = repr(value)
+    # A terminal would obey what a file holds of control characters.
     return text if text.isprintable() and text.isascii() else ascii(value)
 
 

@@ -124,6 +124,7 @@ class Resolver:
         self._tools: dict[tuple[str, tuple[str, ...]], ToolSpec | str] = {}
         self._hosts = ToolHosts()
         self._inherited: dict[str, Any] = {}
+        # For this file alone: when the next one is read, the disk may be another.
         self._directory_fault = lru_cache(REMEMBERED)(_directory_fault)
         self._is_script = lru_cache(REMEMBERED)(_is_file)
         self._schema_fault = lru_cache(REMEMBERED)(_schema_fault)
@@ -141,6 +142,7 @@ class Resolver:
         scheme, separator, _ = store.partition("://")
         if not separator:
             return self._path(store)
+        # Before the scheme is looked at, whose error repeats the URL.
         if _has_userinfo(store):
             self._problems.add(
                 ("store",), "expected no credentials in the URL; set AWS_ACCESS_KEY_ID and its like"
@@ -187,6 +189,7 @@ class Resolver:
         for key in missing:
             place = ("jobs", index, key)
             self._problems.add(place, "required key is missing, here and in 'defaults'")
+        # Also of a job that lacks something: all that is wrong is told at once.
         secrets = tuple(values.of("secrets")[0])
         tools = self._job_tools(*values.of("tools"), secrets)
         servers = self._servers(*values.of("mcp"), {tool.name for tool in tools})
@@ -409,6 +412,7 @@ class Resolver:
     def _result(self, schema: dict[str, Any] | None, at: Location) -> None:
         if schema is None:
             return
+        # As text, which a cache can look up.
         if fault := self._schema_fault(json.dumps(schema, sort_keys=True)):
             self._problems.add(at, fault)
 
@@ -523,6 +527,7 @@ class Resolver:
 
     def _tool(self, target: str, secrets: tuple[str, ...]) -> ToolSpec | str:
         """The tool, or why there is none; each is imported once a file, with what it is given."""
+        # By its secrets too: a module may read them while it is imported.
         known = target, secrets
         if known not in self._tools:
             try:
@@ -571,6 +576,8 @@ def workspace_fault(path: str) -> str | None:
 
 def _budget(defaults: WrittenBudget, own: WrittenBudget) -> Budget:
     """The job's own limits, then the defaults' ones."""
+    # Only what is written counts: a default of the job's own part would hide what the file's
+    # defaults say.
     values = {**defaults.model_dump(exclude_unset=True), **own.model_dump(exclude_unset=True)}
     if "wall" in values:
         values["wall_seconds"] = values.pop("wall")

@@ -35,6 +35,7 @@ def schema_fault(schema: dict[str, Any]) -> str | None:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
         at = key_path(tuple(error.absolute_path))
+        # The message repeats the value, however long it is.
         value = f", got {shown(error.instance)}" if len(str(error.instance)) > 200 else ""
         text = error.message if not value else f"does not satisfy {shown(error.validator)}{value}"
         return f"expected a JSON Schema: {f'{at}: ' if at else ''}{text}"
@@ -48,6 +49,7 @@ def _reference_fault(schema: dict[str, Any]) -> str | None:
     except (KeyError, UnknownDialect):
         specification = DRAFT202012
     root = str(schema.get("$id", ""))
+    # It knows this one schema and fetches none.
     registry: Registry[Any] = Registry().with_resource(root, specification.create_resource(schema))
     resolver = registry.resolver(root)
     for reference in _references(schema):

@@ -67,6 +67,7 @@ def lines_of(path: Path, most: int) -> Iterator[str]:
                 f"{path}: expected at most {most} bytes, got {status.st_size}; give many jobs as"
                 " one with 'for_each'"
             )
+        # Bytes, so that what is no UTF-8 is told by its line.
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 yield _decoded(line, path, number)
@@ -80,6 +81,7 @@ def lines_of(path: Path, most: int) -> Iterator[str]:
 
 def _decoded(line: bytes, path: Path, number: int) -> str:
     try:
+        # Some editors begin a file with a byte order mark.
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
@@ -192,6 +194,7 @@ class _Plain:
             key = checked_text(key_node.value, at, self.problems)
             here = (*at, key)
             if key in seen:
+                # The line of the second, where the mistake is.
                 self.problems.lines.by_location[here] = line
                 self.problems.add(here, f"expected each key once, got it on line {seen[key]} too")
                 continue
@@ -230,6 +233,7 @@ def read_jsonl(path: Path, problems: Problems) -> Packed[Any]:
 def json_line(line: str, here: Location, problems: Problems) -> Any:
     """One line's value; None where it is no JSON, which is noted."""
 
+    # The parser alone would keep the last of two equal keys and say nothing.
     def pairs(entries: list[tuple[str, Any]]) -> dict[str, Any]:
         value: dict[str, Any] = {}
         for key, item in entries:
@@ -238,6 +242,7 @@ def json_line(line: str, here: Location, problems: Problems) -> Any:
             value[key] = item
         return value
 
+    # The parser takes NaN and Infinity, which are no JSON.
     def constant(name: str) -> Any:
         raise ValueError(f"{name} is no JSON number")
 

@@ -69,6 +69,7 @@ def _filled(
         if match["kept"]:
             return f"{{{match['kept']}}}"
         told = _text(held(match["name"]))
+        # An id has few kinds of characters, and a field may hold any.
         return _NO_NAME.sub("-", told) if name else told
 
     alone = _FIELD.fullmatch(value)

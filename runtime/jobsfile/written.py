@@ -139,6 +139,7 @@ def _duration(value: Any) -> float:
 def _deadline(value: Any) -> float | str:
     """A duration, or a time, which is given back in UTC."""
     try:
+        # Durations first: a number of seconds is one of them, and no time.
         return parse_duration(value)
     except ValueError:
         pass
@@ -565,6 +566,7 @@ FREE = "free"
 
 def _price(value: Any) -> Any:
     """``free`` and 0 as what they stand for."""
+    # ``false`` equals 0 to Python.
     if value == FREE or (value == 0 and not isinstance(value, bool)):
         return {"input": 0, "output": 0}
     if not isinstance(value, dict):
@@ -630,6 +632,7 @@ class WrittenModel(BaseModel):
         }
 
 
+# Type checkers take no Literal that is made from a table.
 if TYPE_CHECKING:
     _CondenserKind = str
 else:
