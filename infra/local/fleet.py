@@ -28,7 +28,7 @@ from infra.local.network import HOSTS, Network
 from infra.local.processes import Component
 from runtime.server.binary import installed_binary
 from runtime.server.ports import unused_ports
-from runtime.server.process import PRAGMAS, SETTINGS
+from runtime.server.process import configuration
 
 ROLES = {"mind": "turns,reads,models", "hands": "tools,sandboxes"}
 """The workers of each host: the one calls models, the other runs programs."""
@@ -180,11 +180,8 @@ class Fleet:
             *("--ip", "0.0.0.0" if self.network else self.address),
             *("--port", str(ports["temporal"])),
             *("--db-filename", str(self.folder / "temporal.db"), "--disable-config-file"),
+            *configuration(),
         ]
-        for name, value in SETTINGS.items():
-            command += ["--dynamic-config-value", f"{name}={value}"]
-        for pragma in PRAGMAS:
-            command += ["--sqlite-pragma", pragma]
         return self._component("temporal", command, partial(self._listens, "temporal"))
 
     def _prepare(self) -> None:

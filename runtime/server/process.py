@@ -20,7 +20,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -293,11 +293,17 @@ def _command(home: Home, binary: Path, ports: Ports) -> list[str]:
         "--disable-config-file",
         "--disable-config-env",
     ]
-    for name, value in {**SETTINGS, **_own_settings(home)}.items():
-        command += ["--dynamic-config-value", f"{name}={value}"]
+    return [*command, *configuration(_own_settings(home))]
+
+
+def configuration(own: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The options that give a server ``PRAGMAS`` and ``SETTINGS``, unless ``own`` sets one of these
+    otherwise.
+    """
+    for name, value in {**SETTINGS, **(own or {})}.items():
+        yield from ("--dynamic-config-value", f"{name}={value}")
     for pragma in PRAGMAS:
-        command += ["--sqlite-pragma", pragma]
-    return command
+        yield from ("--sqlite-pragma", pragma)
 
 
 def _own_settings(home: Home) -> dict[str, str]:
