@@ -61,6 +61,7 @@ from runtime.client.submission import masked_message, masked_spec
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes, definition_digest
 from runtime.server.authentic import NotSigned, in_activity, in_workflow
+from runtime.server.gathered import AT_A_TIME, gathered
 from runtime.server.pollers import is_polled
 from runtime.workspace.left import LeftWorkspace, left_by
 from workflows.messages import (
@@ -90,7 +91,6 @@ STUCK_ATTEMPTS = 3
 """A workflow task that was tried so often fails for a reason that trying again does not mend."""
 
 _RUN_COMMANDS = frozenset({"change_workspace", "open_workspace"})
-_AT_A_TIME = 16
 # A worker answers queries: where there is none, the server would wait for it much longer.
 _SHORT = timedelta(seconds=5)
 _ABANDONED = {
@@ -160,20 +160,15 @@ class Control:
             InputError: if the batch's archive is another one.
         """
         await self._check_archive(batch.batch)
-        limit = asyncio.Semaphore(_AT_A_TIME)
         archived = await self._known(batch.batch) if len(batch.jobs) > ASKED_EACH else None
-
-        async def one(spec: JobSpec) -> JobPlan:
-            async with limit:
-                return await self._plan_job(batch.batch, spec, rerun_failed=rerun_failed, anew=anew)
-
+        one = partial(self._plan_job, batch.batch, rerun_failed=rerun_failed, anew=anew)
         ids: list[str] = []
         known: dict[str, JobPlan] = {}
         tries: dict[str, Retry] = {}
         same: dict[Retry, Retry] = {}
         queues = False
         # In portions: each job asked of holds what the server said of it until it is planned.
-        for some in _some(batch.jobs, _AT_A_TIME * 4):
+        for some in _some(batch.jobs, AT_A_TIME * 4):
             ids += [spec.id for spec in some]
             tries |= {
                 job.id: same.setdefault(job.retry, job.retry) for job in some if job.retry.times
@@ -181,7 +176,7 @@ class Control:
             queues = queues or any(tool.queue for spec in some for tool in spec.tools)
             # Before anything is compared: what Temporal and the archive have of a job is masked.
             begun = [masked_spec(spec) for spec in some if archived is None or spec.id in archived]
-            known |= {plan.id: plan for plan in await asyncio.gather(*map(one, begun))}
+            known |= {plan.id: plan for plan in await gathered(one, begun)}
         known = {id: plan for id, plan in known.items() if plan != JobPlan(id, Start.NEW)}
         return Plan(batch, tuple(ids), known, tries, queues)
 
