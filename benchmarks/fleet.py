@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -124,9 +123,8 @@ def _jump(fleet: Fleet, library: Path, seconds: float) -> None:
         time.sleep(seconds if more else 0)
 
 
-@contextmanager
-def batch(fleet: Fleet, folder: Path, jobs: int) -> Iterator[Callable[[], None]]:
-    """A batch that was submitted; what is given has the jobs finish."""
+def batch(folder: Path, jobs: int) -> Callable[[], None]:
+    """Submit a batch; what is returned has its jobs finish."""
     gate = folder / "gate"
     (folder / "model.py").write_text(MODEL.format(gate=str(gate)))
     (folder / "src").mkdir()
@@ -140,7 +138,7 @@ def batch(fleet: Fleet, folder: Path, jobs: int) -> Iterator[Callable[[], None]]
     file = folder / "jobs.yaml"
     file.write_text("\n".join(lines) + "\n")
     asyncio.run(_submitted(file))
-    yield gate.touch
+    return gate.touch
 
 
 async def _submitted(file: Path) -> None:
@@ -205,24 +203,24 @@ def suffered(
 ) -> tuple[str, Came]:
     """The table of a batch that suffered all of it, and what came of the jobs."""
     rows: list[tuple[str, int]] = []
-    with batch(fleet, folder, jobs) as finish:
-        made = archives(jobs)
+    finish = batch(folder, jobs)
+    made = archives(jobs)
 
-        def further(known: list[int]) -> bool:
-            return all(turns_of(one) > before for one, before in zip(made, known, strict=True))
+    def further(known: list[int]) -> bool:
+        return all(turns_of(one) > before for one, before in zip(made, known, strict=True))
 
-        wait_for(lambda: further([0] * jobs), "each job has done a turn")
-        for trouble in troubles(fleet, seconds, library):
-            known = [turns_of(one) for one in made]
-            rows.append((trouble.name, sum(known)))
-            trouble.happens()
-            # What was done before it was over may have been on its way.
-            known = [turns_of(one) for one in made]
-            wait_for(lambda known=known: further(known), f"each job goes on after {trouble.name}")
-        finish()
-        wait_for(
-            lambda: all(one.end(one.runs()[-1]) is not None for one in made), "all jobs have ended"
-        )
+    wait_for(lambda: further([0] * jobs), "each job has done a turn")
+    for trouble in troubles(fleet, seconds, library):
+        known = [turns_of(one) for one in made]
+        rows.append((trouble.name, sum(known)))
+        trouble.happens()
+        # What was done before it was over may have been on its way.
+        known = [turns_of(one) for one in made]
+        wait_for(lambda known=known: further(known), f"each job goes on after {trouble.name}")
+    finish()
+    wait_for(
+        lambda: all(one.end(one.runs()[-1]) is not None for one in made), "all jobs have ended"
+    )
     each = [came_of(one) for one in made]
     whole = Came(*(sum(getattr(one, name) for one in each) for name in Came.__annotations__))
     last = sum(turns_of(one) for one in made)

@@ -37,25 +37,25 @@ def test_a_host_is_lost_and_comes_back(fleet: Fleet, tmp_path: Path) -> None:
     """With its network, where hosts have one, else with its processes; and the store is killed
     meanwhile. Each command of the job is carried out once, and nothing runs when all is down.
     """
-    with batch(fleet, tmp_path, 1) as finish:
-        (job,) = archives(1)
-        wait_for(lambda: turns_of(job) > 0, "a turn is done")
-        lost = [one for name, one in fleet.components.items() if name.startswith("one-")]
-        if fleet.network is not None:
-            fleet.network.cut("one")
-        else:
-            for one in lost:
-                one.kill()
-        fleet.components["s3"].kill()
-        fleet.components["s3"].start()
-        known = turns_of(job)
-        wait_for(lambda: turns_of(job) > known, "the other host goes on")
-        if fleet.network is not None:
-            fleet.network.mend("one")
+    finish = batch(tmp_path, 1)
+    (job,) = archives(1)
+    wait_for(lambda: turns_of(job) > 0, "a turn is done")
+    lost = [one for name, one in fleet.components.items() if name.startswith("one-")]
+    if fleet.network is not None:
+        fleet.network.cut("one")
+    else:
         for one in lost:
-            one.start()
-        finish()
-        wait_for(lambda: job.end(job.runs()[-1]) is not None, "the job has ended")
+            one.kill()
+    fleet.components["s3"].kill()
+    fleet.components["s3"].start()
+    known = turns_of(job)
+    wait_for(lambda: turns_of(job) > known, "the other host goes on")
+    if fleet.network is not None:
+        fleet.network.mend("one")
+    for one in lost:
+        one.start()
+    finish()
+    wait_for(lambda: job.end(job.runs()[-1]) is not None, "the job has ended")
     came = came_of(job)
     assert came.well
     assert came.lines > 0
