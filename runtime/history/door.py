@@ -60,6 +60,7 @@ def rule_on(
     pinned = {p for p in asked if any(rule.protects(events[p]) for rule in properties)}
     seeds = asked - pinned
     gone = _whole_units(seeds, trackers)
+    # No gap behind the last index is safe: a call there waits for its result.
     unfinished = tuple(events[p].id for p in sorted(gone) if p >= last_index)
     if unfinished:
         return Rejected(
@@ -80,6 +81,7 @@ def rule_on(
         notes.append((RepairReason.WIDENED, widened, "to whole units"))
     offset = condensation.summary_offset
     if offset is None and gone:
+        # What stands before the first that goes stays, so its place is the same after forgetting.
         offset = min(gone)
     return Admitted(tuple(sorted(gone)), offset, tuple(notes))
 
@@ -108,6 +110,7 @@ def _whole_units(seeds: Set[int], trackers: Sequence[Tracker]) -> set[int]:
         position = waiting.pop()
         for number, tracker in enumerate(trackers):
             unit = tracker.unit(position)
+            # A pair may be reached from either of its ends: the lower one names it.
             name = (number, min(unit[0], unit[-1]))
             if len(unit) == 1 or name in seen:
                 continue

@@ -263,6 +263,7 @@ class GroupRecomputed(BaseEvent):
 class UnknownEvent(BaseModel):
     """An event of a type or version that this release does not know: kept whole, never shown."""
 
+    # The fields of a later release stay, and are written out again as they came.
     model_config = ConfigDict(frozen=True, extra="allow")
 
     id: str

@@ -24,11 +24,13 @@ class IndexNode:
     def __init__(self, index: int, below: IndexNode | None) -> None:
         self.index = index
         if below is None:
+            # The bottom is below itself: who walks down the stack then needs no look for None.
             self.depth, self.below, self.jump = 0, self, self
             return
         self.depth = below.depth + 1
         self.below = below
         far = below.jump
+        # Two jumps of the same length are made one: so any depth is a few hops away.
         self.jump = far.jump if below.depth - far.depth == far.depth - far.jump.depth else below
 
 
@@ -108,6 +110,7 @@ class ManipulationIndices(Set[int]):
     def __len__(self) -> int:
         return self._top.depth
 
+    # ``Set`` defines equality, by which Python takes the hash away.
     def __hash__(self) -> int:
         return self._hash()
 

@@ -81,9 +81,12 @@ class EventLog(Sequence[Event]):
         """
         known = self._by_id.get(event.id)
         if known is not None:
+            # A repair has its id from its cause: what was recorded may be worded as an earlier
+            # release worded it.
             if known == event or (type(known) is type(event) is HistoryRepaired):
                 return ()
             raise ValueError(f"the log holds another event with the id {event.id!r}")
+        # The View first: if it raises, the log does not hold an event that its View has not seen.
         repairs = self._view._extend(event)
         for added in (event, *repairs):
             self._events.append(added)

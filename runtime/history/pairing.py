@@ -70,6 +70,8 @@ class Pairing:
     def _take_action(self, action: ActionEvent) -> Verdict | None:
         response, call = action.llm_response_id, action.tool_call_id
         if call is not None:
+            # With the length in front no two pairs make the same text; one text, for the sake of
+            # the collector, and no tuple.
             key = f"{len(response)}:{response}{call}"
             if key in self._calls:
                 return Verdict(refused=RepairReason.DUPLICATE_CALL)
@@ -77,11 +79,13 @@ class Pairing:
         abandoned: tuple[str, ...] = ()
         unanswered: tuple[str, ...] = ()
         if response != self._newest:
+            # A new response has begun, so what is still open never gets its result.
             if self._open and self._newest is not None:
                 abandoned, unanswered = (
                     tuple(self._members.pop(self._newest)),
                     tuple(self._open.values()),
                 )
+                # What still comes of that response would stand there without the rest of its batch.
                 self._refusing[self._newest] = RepairReason.BATCH_BROKEN
                 self._open.clear()
             self._newest = response
@@ -101,6 +105,7 @@ class Pairing:
     def _take_result(self, result: Result, call: str) -> Verdict | None:
         action = self._open.pop(call, None)
         if action is not None and self._newest is not None:
+            # With their results: a batch that is abandoned takes them along.
             self._members[self._newest].append(result.id)
             self._answered.add(call)
             self.answers = action

@@ -38,6 +38,7 @@ class Prefix(Sequence[T_co], Generic[T_co]):
     def __len__(self) -> int:
         return self._length
 
+    # The list may have grown since, and an iterator of its own would go on to the new end.
     def __iter__(self) -> Iterator[T_co]:
         return islice(iter(self._items), self._length)
 

@@ -38,6 +38,7 @@ class View(Sequence[ShownEvent]):
     def __init__(self, properties: Sequence[ViewProperty] = ALL_PROPERTIES) -> None:
         self.properties: tuple[ViewProperty, ...] = tuple(properties)
         trackers = (p.tracker() for p in self.properties)
+        # They restrict nothing, and each event would ask them again.
         self._trackers = tuple(t for t in trackers if not isinstance(t, FreeTracker))
         self._pairing = Pairing()
         self._events: list[ShownEvent] = []
@@ -140,6 +141,8 @@ class View(Sequence[ShownEvent]):
 
     def _extend(self, event: Event) -> Repairs:
         if event.id in self._known:
+            # The log refuses a second event of one id: what is left is a View that is fed by
+            # itself, and the id of a summary.
             return (
                 _repair(
                     event,
@@ -165,6 +168,7 @@ class View(Sequence[ShownEvent]):
             self._push(event)
             return ()
         repairs: list[HistoryRepaired] = []
+        # All of them are still there: the door lets nobody forget what waits for a result.
         if verdict.abandoned:
             self._drop(self._positions[i] for i in verdict.abandoned)
             detail = (
@@ -202,6 +206,7 @@ class View(Sequence[ShownEvent]):
             if condensation.summary_offset not in (None, offset):
                 detail = f"from {condensation.summary_offset} to {offset}"
                 notes.append((RepairReason.OFFSET_MOVED, (summary.id,), detail))
+            # Else a later event of this id would be let in beside the summary.
             self._known.add(summary.id)
             self._replay(offset, [summary, *self._events[offset:]])
         self._unhandled_request = False
@@ -213,10 +218,12 @@ class View(Sequence[ShownEvent]):
         """
         indices = self.manipulation_indices
         if wanted is None:
+            # Nothing was forgotten whose place it could take: it goes where the last gap is.
             return self._stack.index
         try:
             return indices.find_previous(wanted)
         except NoNextIndex:
+            # All gaps up to there are the pinned head's: the first one is right behind it.
             return indices.find_next(0)
 
     def _push(self, event: ShownEvent) -> None:
@@ -230,6 +237,8 @@ class View(Sequence[ShownEvent]):
         if not gone:
             return
         try:
+            # From the gap before: trackers can be cut at an index alone, and what stays is pushed
+            # again.
             start = self.manipulation_indices.find_previous(min(gone))
         except NoNextIndex:
             start = 0
@@ -243,6 +252,8 @@ class View(Sequence[ShownEvent]):
 
         Nothing before an index depends on what is behind it.
         """
+        # Whoever holds a prefix looks into this very list: the View goes on with a copy, and only
+        # then pays for one.
         if self._handed_out:
             self._events = self._events[:index]
             self._handed_out = False
@@ -252,6 +263,7 @@ class View(Sequence[ShownEvent]):
             tracker.truncate(index)
         while self._stack.depth and self._stack.index > index:
             self._stack = self._stack.below
+        # The head's first event had taken the gap before it; it takes it again if it is pushed.
         if not self._stack.depth:
             self._stack = IndexNode(0, BOTTOM)
         for event in tail:

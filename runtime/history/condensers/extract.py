@@ -36,6 +36,7 @@ def event_text(event: ShownEvent) -> str:
 
 def _action_text(action: ActionEvent) -> str:
     """The reply's text, and the statement where the text does not hold it."""
+    # A reply in the script form holds its statement already.
     if action.source in action.text:
         return action.text
     statement = (
@@ -63,10 +64,12 @@ def extract(events: Sequence[ShownEvent], characters: int) -> str:
     """
     summaries = [e.summary for e in events if isinstance(e, CondensationSummaryEvent)]
     others = [e for e in events if not isinstance(e, CondensationSummaryEvent)]
+    # At most half for what was summed up before: else it would grow until nothing else fits.
     parts = [
         cut(summary, max(characters // 2 // len(summaries), SHORTEST)) for summary in summaries
     ]
     left = max(characters - sum(map(len, parts)), SHORTEST)
+    # Two at least, so that the first of what goes and the last are told in any case.
     places = max(left // SHORTEST, 2)
     skipped = max(len(others) - places, 0)
     shown = (

@@ -44,6 +44,7 @@ class ExtractSummary(WithoutSummaries):
         if stretch is None:
             return Keep()
         tokens = min(self.summary_tokens, max(situation.window // 8, 64))
+        # In a small window the figure that is set would be most of what was won.
         return Forget(
             Condensation(
                 id=situation.condensation_id,
@@ -51,6 +52,8 @@ class ExtractSummary(WithoutSummaries):
                 forgotten_event_ids=stretch.ids,
                 summary=extract(stretch.events, tokens * CHARACTERS_A_TOKEN),
                 condenser="extract",
+                # A set of texts has another order in each process, and a replay must give the same
+                # event.
                 reason=", ".join(sorted(situation.triggers)),
             )
         )

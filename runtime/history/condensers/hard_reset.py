@@ -21,6 +21,8 @@ from runtime.history.condensers.ranges import first_index, last_index, stretch_b
 from runtime.history.events import Condensation, CondensationSummaryEvent
 from runtime.history.view import View
 
+# A condenser counts events and no texts. Most texts have more characters a token than this, so an
+# extract rather has too few tokens than too many.
 CHARACTERS_A_TOKEN = 3
 
 
@@ -47,6 +49,7 @@ class HardReset(WithoutSummaries):
         stretch = (
             stretch_between(view, start, last_index(view, situation)) if start is not None else None
         )
+        # An extract of a summary alone gains nothing, and the next refusal would ask for one more.
         if stretch is None or all(isinstance(e, CondensationSummaryEvent) for e in stretch.events):
             return GiveUp(
                 f"the prompt of {situation.prompt_tokens:,} tokens does not fit a window of"

@@ -28,6 +28,7 @@ from runtime.history.condensers.settings import check
 from runtime.history.events import Condensation, CondensationSummaryEvent, ShownEvent
 from runtime.history.view import View
 
+# What a plain token costs is 1: providers bill a cached one at about a tenth (docs/facts.md).
 CACHE_READ_PRICE = 0.1
 INSTRUCTION_TOKENS = 200
 SMALLEST_BUDGET = 256
@@ -97,6 +98,8 @@ class LLMSummary:
         failures = (*request.failures, failure)
         if request.attempt < self.attempts:
             return Ask(
+                # The same words once more: an empty or failed reply may be the provider's bad
+                # moment.
                 request.model_copy(update={"attempt": request.attempt + 1, "failures": failures})
             )
         smaller = self._half(view, request) if request.shrinks < self.shrinks else None
@@ -105,6 +108,7 @@ class LLMSummary:
             return Ask(
                 again.model_copy(update={"shrinks": request.shrinks + 1, "failures": failures})
             )
+        # All that was to go and not the smaller input: an extract has no window that it must fit.
         whole = [view[p] for i in request.whole_event_ids if (p := view.position(i)) is not None]
         text = extract(whole, self._summary_tokens(situation) * CHARACTERS_A_TOKEN)
         return self._forget(situation, tuple(e.id for e in whole), text, None, failures)
@@ -129,8 +133,12 @@ class LLMSummary:
         budget = self._budget(situation)
         passed, counted = 0, stretch.start
         for index in (i for i in view.manipulation_indices if stretch.start < i <= stretch.stop):
+            # Each event is counted once, and none behind the budget: counting renders and tokenizes
+            # it.
             passed += sum(situation.count(event) for event in view[counted:index])
             counted = index
+            # One earlier summary alone is nothing to forget: what follows goes in, beyond the
+            # budget too.
             if best is not None and passed > budget and not is_one_summary(best):
                 break
             best = stretch_between(view, stretch.start, index) or best
@@ -163,11 +171,13 @@ class LLMSummary:
         """The agent's own prefix, if reading it from the cache is cheaper and it fits with the
         summary behind it.
         """
+        # The provider's figure is of an earlier prompt and by its own count: it may be beyond ours.
         cached = min(situation.cached_tokens, situation.prompt_tokens)
         prefix_price = situation.prompt_tokens - cached + CACHE_READ_PRICE * cached
         fits = (
             situation.prompt_tokens + INSTRUCTION_TOKENS + self.summary_tokens <= situation.window
         )
+        # What a provider has just refused cannot be sent once more with an instruction behind it.
         if Trigger.WINDOW in situation.triggers or not fits or prefix_price >= tokens:
             return SummaryForm.OWN_PROMPT
         return SummaryForm.AGENT_PREFIX
@@ -175,6 +185,8 @@ class LLMSummary:
     def _prompt(self, form: SummaryForm, events: Sequence[ShownEvent], situation: Situation) -> str:
         tokens = self._summary_tokens(situation)
         if form is SummaryForm.AGENT_PREFIX:
+            # The model knows no ids of events: it finds the stretch by its first and its last
+            # words.
             first, last = (one_line(cut(event_text(e), 200)) for e in (events[0], events[-1]))
             where = (
                 f"above, from the message that begins and ends with <<{first}>> to the one with"
@@ -198,6 +210,7 @@ class LLMSummary:
     ) -> Forget:
         reason = ", ".join(sorted(situation.triggers))
         if failures:
+            # Behind the semicolon, which parts what was due from what failed: readers cut there.
             reason += "; extract, since " + "; ".join(failures)
         return Forget(
             Condensation(
@@ -227,6 +240,7 @@ def fault_of(text: str, request: SummaryRequest, situation: Situation) -> str:
     """
     if not text.strip():
         return "the summary is empty"
+    # Counted as the event that it would be: its message has tokens beside those of the text.
     summary = CondensationSummaryEvent(id="", turn=situation.turn, summary=text)
     if situation.count(summary) > 2 * request.max_summary_tokens:
         return "the summary is much longer than was asked for"

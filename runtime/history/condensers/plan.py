@@ -43,6 +43,8 @@ class LoopGuard:
         for event in reversed(events):
             if _reply_of(event) is not None:
                 break
+            # Those count too that the door rejected: else one without effect could follow another
+            # for ever.
             count += type(event) is Condensation
         if count < self.between_replies:
             return None
@@ -55,6 +57,7 @@ class LoopGuard:
         for event in reversed(events):
             reply = _reply_of(event)
             if reply is not None and reply not in seen:
+                # None between these two replies: the limits can be met.
                 if seen and not condensed:
                     return False
                 if len(seen) == self.replies:
@@ -71,6 +74,7 @@ def _reply_of(event: Event) -> str | None:
     """
     if type(event) is ActionEvent:
         return event.llm_response_id
+    # A model that talks and writes no statement has answered all the same.
     return event.id if type(event) is MessageEvent and event.source is MessageSource.AGENT else None
 
 
@@ -101,10 +105,12 @@ def plan(
     guard = guard or LoopGuard()
     reason = guard.exhausted(log.events)
     if reason is not None:
+        # Limits are ours, and softer than the provider's: the prompt is sent as it is.
         return GiveUp(reason) if Trigger.WINDOW in situation.triggers else Keep()
     if situation.triggers <= {Trigger.EVENTS, Trigger.TOKENS} and guard.futile(log.events):
         return Keep()
     outcome = condenser.condense(log.view, situation)
+    # What was refused would be refused again, so something must go, whatever the job asked for.
     if isinstance(outcome, Keep | GiveUp) and Trigger.WINDOW in situation.triggers:
         return HardReset().condense(log.view, situation)
     return outcome

@@ -42,6 +42,8 @@ def stretch_to_forget(
         return None
     wanted = start
     if Trigger.EVENTS in situation.triggers and len(view) > max_events:
+        # Down to half, not to just below the limit: each condensation breaks the cached prefix, and
+        # one that leaves no room would be followed by another in the next turns.
         wanted = max(wanted, start + len(view) - max_events // 2)
     room = max(situation.window - situation.fixed_tokens, 0)
     excess = situation.prompt_tokens - situation.fixed_tokens - room // 2
@@ -109,6 +111,7 @@ def _position_of_tokens(view: View, situation: Situation, start: int, tokens: in
     passed = 0
     for position in range(start, len(view)):
         event = view[position]
+        # What is pinned stays, so passing it frees nothing.
         passed += 0 if view.protects(event) else situation.count(event)
         if passed >= tokens:
             return position + 1

@@ -100,6 +100,7 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _THIS_REQUEST = re.compile(r"request too large|must be reduced", re.IGNORECASE)
+# A shorter prompt would be refused for these just the same.
 _PARAMETER = re.compile(
     r"max_(completion_)?tokens is too large|invalid 'user'|string_above_max_length.*'user'",
     re.IGNORECASE,
@@ -120,6 +121,7 @@ def is_window_error(
         return False
     if (_RATE.search(text) or status == 429) and not _THIS_REQUEST.search(text):
         return False
+    # Codes in quotes only, as in a provider's JSON: one such as 1261 may stand in any text.
     if any(name in text for name in TYPES) or any(
         f'"{name}"' in text or f"'{name}'" in text for name in CODES
     ):

@@ -74,6 +74,7 @@ class UnitTracker(Tracker):
         """Take the events from ``position`` on out of their units."""
         while len(self._unit_at) > position:
             unit = self._unit_at.pop()
+            # Positions in a unit ascend, and the highest go first: so it is the last one.
             if unit is not None:
                 unit.pop()
 

@@ -34,6 +34,7 @@ class BatchAtomicity(ViewProperty):
         return _Batches()
 
     def enforce(self, events: Sequence[ShownEvent], log: Sequence[Event]) -> frozenset[str]:
+        # They are in no View, so a batch is whole without them.
         """The actions of every batch that is only partly in the View.
 
         An action that repeats a call is no member.

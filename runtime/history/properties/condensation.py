@@ -62,6 +62,7 @@ def effects_of(log: Sequence[Event]) -> dict[str, frozenset[str]]:
     """
     effects = {e.id: frozenset(e.forgotten_event_ids) for e in log if type(e) is Condensation}
     for event in log:
+        # By what was recorded, not by today's rules: an audit asks what took effect then.
         if type(event) is not HistoryRepaired or event.cause not in effects:
             continue
         if event.reason in REJECTIONS:

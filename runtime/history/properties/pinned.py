@@ -31,6 +31,7 @@ class _Head(Tracker):
             and event.source in self._sources
         ):
             self._length += 1
+            # Below every index: the gap before the first event goes as well.
             return -1
         return position
 

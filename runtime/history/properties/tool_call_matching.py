@@ -48,6 +48,7 @@ class _Pairs(Tracker):
     def _append_action(self, position: int, action: ActionEvent) -> None:
         if action.llm_response_id != self._response:
             self._response = action.llm_response_id
+            # ``_waiting`` stays as it is: a call that was overtaken blocks every later gap.
             self._open.clear()
         self._actions.append(position)
         self._has_no_call_id.append(action.tool_call_id is None)

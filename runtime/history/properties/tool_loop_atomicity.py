@@ -21,6 +21,7 @@ class _Loops(UnitTracker):
         if type(event) is ActionEvent and event.thinking_blocks:
             loop = []
         elif self._unit_at and (type(event) is ActionEvent or is_result(event)):
+            # What cut a loop has no unit, so what stands behind it is in none either.
             loop = self._unit_at[-1]
         self._unit_at.append(loop)
         if loop is None:
