@@ -12,6 +12,7 @@ from runtime.context.states import Freq, FreqKind, Mode
 
 T = TypeVar("T")
 
+# Twelve digits: no file has more lines, and Python refuses to read an int of thousands of digits.
 _POS = re.compile(r"(\d{1,12})(?::(\d{1,12}))?", re.ASCII)
 _BACK = re.compile(r"-([1-9][0-9]{0,11})")
 _POS_HELP = (
@@ -42,6 +43,7 @@ def _kind(value: Any) -> str:
 
 
 def _is_int(value: Any) -> bool:
+    # True is an int to Python, and no line, level or budget.
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -68,6 +70,7 @@ def pos(call: str, value: Any) -> str:
     if not isinstance(value, str) and not _is_int(value):
         raise _type_error(call, "pos", f"an int or a str: {_POS_HELP}", value)
     text = str(value)
+    # Nothing that has the end of a line in it stands in one line.
     if text.startswith("/") and len(text) > 1 and "\n" not in text:
         return text
     if (back := _BACK.fullmatch(text)) is not None:

@@ -79,6 +79,7 @@ class Background:
         In a job that sleeps, they are for nodes of ``asleep`` alone, also where they failed before:
         no turns pass.
         """
+        # A node whose payload waits for its tick has been prepared for already.
         busy = [p.obj_id for p in self._running.values()] + [p.obj_id for p in self._queue.waiting]
         self._turn = turn
         if asleep is None:
@@ -110,6 +111,7 @@ class Background:
         """A preparation has ended. Nothing changes before the next tick."""
         preparation = self._running.pop(payload_id, None)
         if preparation is not None:
+            # It worked again, so the next failure is the first of a new row.
             self._failed.pop(preparation.obj_id, None)
             self._queue.waiting.append(preparation.payload(result, now))
 
@@ -125,6 +127,7 @@ class Background:
         if preparation is not None:
             if preparation.request.lod == SUMMARY_LOD:
                 times, _ = self._failed.get(preparation.obj_id, (0, 0))
+                # Bounded before it is shifted: failures are counted for as long as the job lasts.
                 until = self._turn + min(FIRST_PAUSE << min(times, 8), LONGEST_PAUSE)
                 self._failed[preparation.obj_id] = (times + 1, until)
                 if told:

@@ -71,9 +71,11 @@ def text_of(store: NodeStore, state: AnyNode, lod: int, budget: int) -> str:
 
 def cut(rendering: RenderedView, budget: int, count: Callable[[str], int]) -> str:
     """A rendering's text within ``budget``, by whole lines, and a last line on what was cut."""
+    # What was made for this very budget is not cut again.
     if budget in (ALL_TOKENS, rendering.budget) or rendering.tokens <= budget:
         return rendering.text
     lines = rendering.text.splitlines()
+    # The notice has its room first, with the largest number that it may tell.
     kept = fit_lines(lines, max(budget - count(f"\n... {len(lines)} more lines"), 0), count)
     return "\n".join([*kept, f"... {len(lines) - len(kept)} more lines"])
 
@@ -84,6 +86,7 @@ def framed(store: NodeStore, state: AnyNode, lod: int, text: str) -> str:
     """
     if isinstance(state, ViewState) and lod != DIFF_LOD:
         lod = state.rendering.lod
+    # Counting is dear: where it is the rendering's own text, its count is known.
     tokens = state.rendering.tokens if text == state.rendering.text else store.count(text)
     above = header(state, store.name, lod=lod, tokens=tokens)
     return f"{above}\n{fenced(text)}" if text else above
@@ -162,9 +165,11 @@ class Calls:
             pos=arguments.pos("view", bound.get("pos", "0:0")),
             tokens=arguments.tokens("view", bound.get("tokens", 2000)),
             lod=lod,
+            # No reading is of level 3: a diff compares two renderings of a level below it.
             base_lod=0 if lod == DIFF_LOD else lod,
             **schedule("view", bound, Mode.PAUSED),
         )
+        # The id last: a call that is refused for its arguments takes no number.
         draft = draft.evolve(obj_id=self._store.next_id("view"))
         request = views.request_for(draft)
         return NeedsRead(
@@ -183,9 +188,11 @@ class Calls:
             tokens=arguments.tokens("group", bound.get("tokens", 500)),
             lod=lod,
             base_lod=2 if lod == DIFF_LOD else lod,
+            # It is made of its members as they are now: its throttle counts from here.
             last_tick_turn=self._store.turn,
             **schedule("group", bound, Mode.RUNNING),
         )
+        # Members that are groups first: this one shows what they show.
         groups.recompute_due(self._store, draft.members, Cause.CALL)
         obj_id = self._store.next_id("group")
         with self._store.method(obj_id, "group", args, kwargs):
@@ -322,6 +329,8 @@ class Calls:
             return self._answered(name, self._store.nodes[obj_id], lod, tokens)
         lod = arguments.optional(arguments.view_lod, name, bound.get("lod"))
         request = views.request_for(state, lod=lod, tokens=tokens)
+        # Only a reading at the node's own level and budget becomes the node's; any other is for
+        # this answer alone.
         keep = (request.lod, request.tokens) == (state.base_lod, state.tokens)
         if state.dirty.explicit or not keep:
             return NeedsRead(
@@ -351,6 +360,7 @@ class Calls:
         else:
             lod = arguments.group_lod("SetLod", bound["lod"])
             changed = self._group_policy(self._store.group(obj_id), lod=lod)
+        # Level 3 tells what is new since the model looked last, which may be several readings ago.
         if lod == DIFF_LOD and state.lod != DIFF_LOD:
             changed = changed.evolve(previous=self._store.last_shown(obj_id))
         return self._set(changed)
@@ -462,6 +472,8 @@ class Calls:
         with self._store.method(call.obj_id, call.name, call.args, call.kwargs):
             state = self._store.view(call.obj_id)
             if call.keep:
+                # Before the error is raised: that its source cannot be read is the node's state,
+                # too.
                 state = apply_reading(self._store, state, call.request, result, Cause.CALL)
             if result.status is ReadStatus.ERROR:
                 return raised_by(result)
@@ -504,13 +516,17 @@ def note_source(store: NodeStore, fresh: ViewState, cause: Cause) -> None:
     """Mark the paused views of the same path that show another content of it; running ones are read
     anyway.
     """
+    # In an order that every process has: each change below is an event with a number.
     for obj_id in creation_order(store.index.paths.get(fresh.path, ())):
         state = store.view(obj_id)
         if state is fresh:
             continue
         behind = state.rendering.fingerprint != fresh.rendering.fingerprint
+        # Both ways: a file that is as it was again makes nothing look old.
         if state.mode is Mode.PAUSED and behind != state.dirty.source_changed:
             dirty = state.dirty.evolve(source_changed=behind)
+            # What a statement changed is marked already: this is somebody else's change, or one
+            # that was undone.
             store.put(state.evolve(dirty=dirty, written=None), cause)
 
 

@@ -39,6 +39,7 @@ def dump(store: NodeStore) -> dict[str, Any]:
         nodes=tuple(store.nodes.values()),
         names=store.names,
         shown_before=store.shown_before,
+        # A set has another order in each process, and equal stores must give equal bytes.
         changed=tuple(sorted(store.changed)),
         recorded=store.recorded,
         events=tuple(store.events),
@@ -54,6 +55,7 @@ def load(store: NodeStore, data: dict[str, Any]) -> GraphCheckpoint:
     Raises:
         InputError: if ``data`` has another version or shape.
     """
+    # Before its shape: a later release's checkpoint would be called damaged.
     if data.get("version") != VERSION:
         raise InputError(
             f"context checkpoint of version {data.get('version')!r}; this release reads version"

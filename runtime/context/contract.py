@@ -303,6 +303,7 @@ message wakes it. The next prompt says what woke it."""
 
 
 def _context(urls: Sequence[str], writer: bool) -> str:
+    # Sorting is stable: those that make handles come first, each part in the order of the table.
     view, group, note, *others = sorted(api.FUNCTIONS, key=lambda s: s.name not in api.HANDLES)
     web = f"a web page of {', '.join(urls)}; " if urls else ""
     of_views, of_groups = _WRITTEN if writer else _UNWRITTEN
@@ -437,6 +438,7 @@ def _servers(servers: Sequence[ServerListing], approvals: Approvals) -> str:
         if server.about:
             told.append(f"{server.name} says: {server.about}")
     views = _RESOURCES if any(server.resources for server in servers) else ""
+    # Python 3.11 takes no backslash between the braces of an f-string.
     return f"{_SERVERS}{views}\n{fenced(chr(10).join(told))}"
 
 
@@ -459,6 +461,7 @@ def _marks(effect: EffectClass, approval: Approval) -> str:
 def _asked_commands(approvals: Approvals) -> str:
     """Of which commands a person is asked, as a mark; empty if of none."""
     rules = list(approvals.sh)
+    # Rules at the end that ask nobody change nothing: where no rule fits, nobody is asked.
     while rules and rules[-1].approval is Approval.NEVER:
         rules.pop()
     if [rule.pattern for rule in rules] == ["*"]:
@@ -479,6 +482,7 @@ def _any_asked(
 ) -> bool:
     """Whether a call of the job may wait for a person."""
     of_tools = [(tool.name, tool.approval) for tool in tools]
+    # A server's tool says nothing of approvals itself: the job's own rules do.
     of_tools += [(f"{s.name}.{tool.name}", Approval.NEVER) for s in servers for tool in s.tools]
     return (writable is not None and bool(_asked_commands(approvals))) or any(
         approvals.of_tool(name, own) is not Approval.NEVER for name, own in of_tools
@@ -540,6 +544,7 @@ def _finish(schema: Mapping[str, Any] | None, *, hands: bool) -> str:
             "The result must satisfy this JSON Schema; one that does not raises ValueError, and the"
             " job goes on:"
         )
+        # Equal schemas are equal bytes: a provider's cache matches prefixes exactly.
         lines.append(json.dumps(schema, ensure_ascii=False, sort_keys=True))
     return "\n".join(lines)
 

@@ -102,6 +102,8 @@ def _behind(before: ViewState, after: ViewState) -> list[str]:
 def _content(before: RenderedView, after: RenderedView, changed: str) -> list[str]:
     if before.fingerprint == after.fingerprint:
         return []
+    # Another place, level or budget shows other lines anyway: to count them says nothing of the
+    # source.
     if (before.pos, before.lod, before.budget) != (after.pos, after.lod, after.budget):
         return [changed]
     diff = line_diff(before, after)
@@ -128,6 +130,7 @@ def _members(before: GroupState, after: GroupState, names: Names) -> list[str]:
     parts = [f"{word} {listed(of)}" for word, of in (("added", added), ("removed", removed)) if of]
     if before.rendering.text != after.rendering.text:
         seen = {member.obj_id: member.digest for member in before.seen}
+        # A member that is new was told as added already, and is not changed as well.
         moved = [m.name for m in after.seen if seen.get(m.obj_id, m.digest) != m.digest]
         because = (
             f" ({', '.join(moved[:5])}{', ...' if len(moved) > 5 else ''} changed)" if moved else ""
@@ -179,6 +182,7 @@ def header(state: AnyNode, names: Names, *, lod: int, tokens: int) -> str:
     if state.rendering.truncated:
         marks.append("more in the source")
     if state.rendering.note:
+        # A note may hold words of the source, and the header is a line of the framework's.
         marks.append(phrase(state.rendering.note))
     if masked := count_marks(state.rendering.text):
         marks.append(f"{masked} {'value' if masked == 1 else 'values'} masked")

@@ -53,6 +53,7 @@ def take(store: NodeStore, request: ReadRequest, result: ReadResult) -> None:
     made = Detail(
         obj_id=member, of=state.rendering.fingerprint, budget=request.tokens, rendering=rendering
     )
+    # Without those of members that were taken out since.
     others = tuple(d for d in group.details if d.obj_id != member and d.obj_id in group.members)
     dirty = DirtyFlags(policy_changed=True) if rendering is not None else group.dirty
     store.put(group.evolve(details=(*others, made), dirty=dirty), Cause.TICK)
@@ -107,4 +108,5 @@ def _wanted(store: NodeStore, group: GroupState, reading: Collection[str]) -> It
 
 def _has_more(state: ViewState, share: int) -> bool:
     shown = state.rendering
+    # A member that is behind would be expanded to what it does not show yet.
     return (shown.truncated or shown.lod != 0) and not state.dirty.any and share > shown.tokens

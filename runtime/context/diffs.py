@@ -47,7 +47,9 @@ def _line_diff(before: str, before_first: int, after: str, after_first: int) -> 
         return LineDiff((), 0, 0)
     # What is equal at both ends is cut first: the matcher's time grows with the square of the
     # lines.
+    # Less the lines that a hunk shows around itself.
     head = max(_common(old, new) - CONTEXT_LINES, 0)
+    # A line that both ends could claim is cut only once.
     rest = min(len(old), len(new)) - head
     tail = max(min(_common(old[::-1], new[::-1]), rest) - CONTEXT_LINES, 0)
     old, new = old[head : len(old) - tail], new[head : len(new) - tail]
@@ -104,6 +106,7 @@ def diff_text(
     lines = line_diff(before, after).lines
     if not lines:
         return "(no change since it was last shown)"
+    # Without room for the notice first: where all fits, there is none.
     kept = fit_lines(lines, budget, count)
     if len(kept) == len(lines):
         return "\n".join(lines)

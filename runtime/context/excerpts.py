@@ -122,6 +122,7 @@ def excerpt(source: SourceText, pos: str, tokens: int, count: Count) -> Excerpt:
         return window.excerpt(source, count)
     narrower = _window(source, at, room, count)
     plain = narrower.excerpt(source, count)
+    # The note took the room of the very bytes that it is about.
     if not narrower.broken:
         return plain
     text = f"{plain.text}\n{NOT_UTF8}"
@@ -191,6 +192,7 @@ def _window(source: SourceText, at: Position, budget: int, count: Count) -> _Win
     if spent > budget:
         return _single(at.line, head, budget, count)
     first, below = at.line, source.down_from(start)
+    # It is taken already, from its column on.
     next(below)
     reached_end = False
     for line in below:

@@ -131,6 +131,7 @@ def compressed(
 
 def _most(fits: Callable[[int], bool], end: int) -> int:
     """The largest number below ``end`` that fits, if smaller ones do; 0 if none does."""
+    # ``end`` itself was tried before, and does not fit.
     low, high = 0, max(end - 1, 0)
     while low < high:
         middle = (low + high + 1) // 2

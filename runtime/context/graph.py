@@ -140,6 +140,7 @@ class ContextGraph:
         state = self._store.nodes[obj_id]
         if name not in api.HANDLES[state.obj_type].attributes:
             return Raised("AttributeError", missing(state, name))
+        # Attributes are answered from what is known: only calls may read.
         return Returned(self._attribute(state, name))
 
     def _attribute(self, state: AnyNode, name: str) -> Any:

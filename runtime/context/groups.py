@@ -130,6 +130,7 @@ def summary_of(store: NodeStore, group: GroupState, *, lod: int, tokens: int) ->
     note = ""
     if lod == SUMMARY_LOD and _can_be_written(store, members, tokens):
         written = group.summary
+        # A written summary of members as they were says nothing of them as they are.
         if written is not None and written.basis == material.basis_of(store, group):
             text = with_names(members, written.text, budget=tokens, count=store.count)
             return RenderedView(text=text, tokens=store.count(text), lod=lod, budget=tokens)
@@ -191,6 +192,7 @@ def request_for(group: GroupState) -> ReadRequest:
 
 def with_written(store: NodeStore, group: GroupState, result: ReadResult) -> GroupState:
     """``group`` with the summary that a model wrote of its members as they are."""
+    # ``payloads.holds`` was asked before: the members are those that the model was shown.
     summary = WrittenSummary(basis=material.basis_of(store, group), text=result.text)
     changed = group.evolve(summary=summary)
     rendering = summary_of(store, changed, lod=group.base_lod, tokens=group.tokens)
@@ -200,6 +202,7 @@ def with_written(store: NodeStore, group: GroupState, result: ReadResult) -> Gro
 def recomputed(store: NodeStore, group: GroupState) -> GroupState:
     """``group`` with a summary of its members as they are now."""
     rendering = summary_of(store, group, lod=group.base_lod, tokens=group.tokens)
+    # The same text is no change: level 3 goes on comparing with what was shown before it.
     previous = group.previous if rendering == group.rendering else store.last_shown(group.obj_id)
     now = seen_now(store, group)
     changed = changed_members(group, now)
@@ -213,6 +216,7 @@ def members_first(store: NodeStore, roots: Iterable[str]) -> list[str]:
     """
     order: list[str] = []
     visited: set[str] = set()
+    # With a stack of its own: groups may be nested deeper than Python's calls.
     stack = [(obj_id, False) for obj_id in reversed(list(roots))]
     while stack:
         obj_id, done = stack.pop()

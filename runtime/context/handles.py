@@ -54,6 +54,7 @@ class HandleTable:
         bound).
         """
         if not same_names(names, self._names):
+            # Only where the variables are others: a job may have thousands, and asks in every turn.
             held: dict[str, list[str]] = {}
             for name, obj_id in names.items():
                 held.setdefault(obj_id, []).append(name)
@@ -101,6 +102,7 @@ class HandleTable:
         made = self._lines.get(obj_id)
         if (
             made is None
+            # States are never changed in place: the same object still has the same line.
             or made.state is not state
             or (made.label, made.changed) != (label, changed)
         ):

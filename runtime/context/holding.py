@@ -20,6 +20,7 @@ def in_sight(store: NodeStore) -> frozenset[str]:
         return frozenset(store.nodes)
     seen = {obj_id for obj_id in (*store.held, *store.index.pinned) if obj_id in store.nodes}
     waiting = [obj_id for obj_id in store.index.groups if obj_id in seen]
+    # The list grows while it is walked: members of members are reached, too.
     for obj_id in waiting:
         state = store.nodes[obj_id]
         for member in state.members if isinstance(state, GroupState) else ():

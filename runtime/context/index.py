@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from runtime.context.states import AnyNode, GroupState, Mode, ViewState
 
+# No set: a dict is walked in the order of its making, in every process alike.
 Kept = dict[str, None]
 
 
@@ -25,6 +26,7 @@ class Index:
         self.groups: Kept = {}
         self.awaiting: Kept = {}
         self.paths: dict[str, Kept] = {}
+        # A count of changes: this room has no other clock.
         self._clock = 0
         self._changes: dict[str, int] = {}
 

@@ -59,6 +59,7 @@ def _part(state: AnyNode) -> Part:
     if isinstance(state, GroupState):
         text = (
             state.summary.text
+            # With a note, something stands in: the summary is of members as they were.
             if state.summary is not None and not state.rendering.note
             else state.rendering.text
         )

@@ -34,6 +34,7 @@ class OwnChanges:
         folders may have changed anything.
         """
         letters = dict(changed)
+        # More changed than is named: the empty folder stands for all of them.
         return cls(letters, tuple(within) or ("",) * (count > len(letters)))
 
     @classmethod
@@ -47,6 +48,7 @@ class OwnChanges:
         folder it shows more than a listing.
         """
         named = normpath(path)
+        # A file may have these characters in its name.
         if any(letter in path for letter in _MAGIC) and named not in self.letters:
             place = dirname(path[: min(path.find(m) for m in _MAGIC if m in path)])
             return Change.MAYBE if self._anything_in(normpath(place or ".")) else None
@@ -68,12 +70,14 @@ class OwnChanges:
 
 def mark(store: NodeStore, changes: OwnChanges) -> None:
     """Mark all views whose source was changed, or may have been, by the statement under way."""
+    # What has a scheme is no file: nothing that a statement writes changes it.
     paths = [path for path, views in store.index.paths.items() if views and "://" not in path]
     views = creation_order(o for path in paths for o in store.index.paths[path])
     for obj_id in views:
         state = store.view(obj_id)
         change = changes.of_view(state.path, outlined=state.base_lod > 0)
         known = state.dirty.source_changed and state.written is not None
+        # That it may have changed says less than what is known already.
         if change is None or (change is Change.MAYBE and known):
             continue
         written = Written(turn=store.turn, change=change)

@@ -223,10 +223,12 @@ class ReadyQueue:
         fresh = [payload for payload in self.waiting if current(payload)]
         newest = {payload.key: payload for payload in fresh}
         self.count(stale=len(self.waiting) - len(fresh), superseded=len(fresh) - len(newest))
+        # In the place of the oldest: a dict keeps where a key came first.
         self.waiting = list(newest.values())
         done = 0
         while self.waiting and done < self.per_turn:
             payload = self.waiting.pop(0)
+            # Asked again: a payload before this one may have changed what it was made from.
             if not current(payload):
                 self.count(stale=1)
                 continue
@@ -252,6 +254,7 @@ def apply(store: NodeStore, payload: UpdatePayload) -> bool:
         else:
             view = store.view(payload.obj_id)
             changed = apply_reading(store, view, views.request_for(view), result, Cause.PAYLOAD)
+            # It counts as a tick of its node: throttles run from one application to the next.
             store.put(changed.ticked(store.turn, store.now), Cause.PAYLOAD)
     return store.digest(payload.obj_id) != before
 

@@ -47,6 +47,7 @@ def ranked(items: Sequence[Item], text: str, *, by_use: bool, near: int | None) 
         ]
     at = _holding(items, near)
     order: dict[int, None] = {}
+    # What holds the position first, whatever its score; of equal scores the one further up.
     for index in sorted(range(len(items)), key=lambda i: (i != at, -scores[i], i)):
         chain = [index]
         while (parent := parents[chain[-1]]) is not None:
@@ -62,6 +63,7 @@ def short(text: str) -> str:
     head, opening, parameters = text[:SHORT_CHARS].partition("(")
     if not opening:
         return f"{head}…"
+    # The last of them may have been cut in its middle.
     whole = [*parameters.split(",")[:-1], " …"]
     return f"{head}({','.join(whole).lstrip()})"
 
@@ -85,6 +87,7 @@ def _by_use(items: Sequence[Item], text: str, parents: Sequence[int | None]) -> 
     for index, name in enumerate(names):
         # Uses are shared among those of one name, for nobody knows which of them is meant.
         uses = min(max(words[name] - defined[name], 0), _MOST_USES) // defined[name]
+        # By the root: a hundred uses are not a hundred times as telling as one.
         score = 100 * isqrt(100 * (1 + uses)) * _weight(items[index], index in holding)
         scores.append(score // 10 if name.startswith("_") else score)
     return scores

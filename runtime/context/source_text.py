@@ -21,6 +21,7 @@ BINARY_PROBE = 8000
 
 NOT_UTF8 = "[some bytes here are not UTF-8; each is shown as \ufffd]"
 
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
 _WIDE = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -59,6 +60,7 @@ class SourceText:
                 raw = raw.decode(encoding, "replace").encode("utf-8", "replace")
                 break
         raw = raw.removeprefix(codecs.BOM_UTF8)
+        # After the wide encodings: in those every other byte of plain text is a NUL.
         if b"\0" in raw[:BINARY_PROBE]:
             return cls(b"", binary=True)
         if b"\r" in raw:
@@ -121,9 +123,8 @@ class SourceText:
 
     def _line(self, start: int, stop: int) -> Line:
         shown = min(stop, start + LINE_BYTES)
-        for _ in range(
-            3
-        ):  # not in the middle of a character, which has at most three continuation bytes
+        # Not in the middle of a character, which has at most three continuation bytes.
+        for _ in range(3):
             if shown < stop and self.data[shown] & 0xC0 == 0x80:
                 shown -= 1
         piece = self.data[start:shown]

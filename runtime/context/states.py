@@ -29,6 +29,7 @@ class ContextValue(Value):
 
     def evolve(self, **changes: Any) -> Self:
         """This value with ``changes``, validated like any other."""
+        # No ``model_copy``, which validates nothing.
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_validate(fields | changes)
 

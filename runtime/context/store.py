@@ -128,6 +128,7 @@ class NodeStore:
 
     def fill(self, nodes: Mapping[str, AnyNode]) -> None:
         """Take over the nodes of a checkpoint, or of a snapshot."""
+        # The index first: it compares with the nodes that are still there.
         self.index.fill(self._nodes, nodes)
         self._nodes = dict(nodes)
 
@@ -194,6 +195,7 @@ class NodeStore:
         if state.obj_id in self.nodes:
             raise ValueError(f"{state.obj_id} exists")
         self._emit("NodeChanged", obj_id=state.obj_id, delta=f"created {state.obj_type}")
+        # None: the model was shown nothing of it, so all of it is new.
         self.shown_before[state.obj_id] = None
         self._keep(state)
 
@@ -204,6 +206,7 @@ class NodeStore:
         """
         self._require_open()
         before = self.nodes[state.obj_id]
+        # Before the node is replaced: a digest is looked up by its id.
         was = self.digest(state.obj_id)
         self._keep(state)
         if (
@@ -215,6 +218,7 @@ class NodeStore:
             return
         if self.digest(state.obj_id) == was:
             return
+        # The first state since the last projection stays: the model was shown that one.
         self.shown_before.setdefault(state.obj_id, before)
         delta = describe_change(before, state, self.name) or "no visible change"
         if cause in (Cause.CALL, Cause.PAYLOAD):
@@ -248,6 +252,7 @@ class NodeStore:
             "before_digest": before,
             "after_digest": self.digest(obj_id),
         }
+        # Before the changes that the call made, since it is their cause.
         self.events.insert(at, PendingEvent(type="MethodCalled", fields=fields))
 
     @contextmanager
@@ -261,6 +266,7 @@ class NodeStore:
             return
         delta = describe_change(before, self.nodes[obj_id], self.name) or "no visible change"
         fields = {"turn": self.turn, "obj_id": obj_id, "payload_meta": meta}
+        # Here, too, the cause stands before what it changed.
         self.events.insert(at, PendingEvent(type="AsyncPayloadPrepared", fields=fields))
         self._emit("AsyncPayloadApplied", obj_id=obj_id, payload_meta=meta, delta=delta)
 
@@ -271,12 +277,14 @@ class NodeStore:
         """The digest of a node's state."""
         state = self.nodes[obj_id]
         cached = self._digests.get(obj_id)
+        # By the object itself: states never change in place.
         if cached is None or cached[0] is not state:
             cached = self._digests[obj_id] = (state, state.digest())
         return cached[1]
 
     def last_shown(self, obj_id: str) -> RenderedView | None:
         """The rendering a node had at the last projection, if it existed then."""
+        # Without an entry nothing has changed since the last projection.
         state = self.shown_before.get(obj_id, self.nodes.get(obj_id))
         return None if state is None else state.rendering
 

@@ -72,6 +72,7 @@ def structure(
     if not items:
         return excerpt(source, pos, PLAIN_TOKENS if tokens == ALL_TOKENS else tokens, count)
     is_set = outlined is None and (at != Position(0) or pos.startswith("/"))
+    # Without a bound there is no part to take: ``All`` is for the whole outline.
     room = budget // NEAR_SHARE if is_set and tokens != ALL_TOKENS else 0
     order = ranked(
         items,
@@ -82,6 +83,7 @@ def structure(
     outlines = _Outline(items, tuple(order), items[-1].line if partial else None, count)
     text, dropped = outlines.within(budget - room)
     near = _near(source, pos, min(room, budget - count(text)), count)
+    # Texts joined may count for more than each by itself: then the lines nearby give way.
     for part in (near, ""):
         full = f"{text}\n{part}" if text and part else text or part
         if count(full) <= budget:
@@ -133,6 +135,7 @@ class _Outline:
             more = self.count(plain[index] + "\n") - self.count(brief[index] + "\n")
             if 0 < more <= room:
                 brief[index], room = plain[index], room - more
+        # Tokens of lines do not add up to those of the text: what is over goes from the end.
         while kept and not self._fits(kept, brief, budget):
             kept = kept[:-1]
         text = self._text(kept, brief)
@@ -180,6 +183,7 @@ def _near(source: SourceText, pos: str, room: int, count: Count) -> str:
     """The lines from ``pos`` on, under a heading that numbers them, within ``room`` tokens; ``""``
     if there is no room.
     """
+    # As wide as it can get: its numbers are known only when the room is.
     heading = "--- lines 000000-000000 of 000000:\n"
     left = room - count(heading) - 1
     if left <= 0:

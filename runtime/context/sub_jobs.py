@@ -65,6 +65,7 @@ def first_reading(request: ReadRequest, goal: str) -> ReadResult:
     return ReadResult(
         obj_id=request.obj_id,
         status=ReadStatus.OK,
+        # No reader makes such a basis: the first true reading is never "unchanged".
         basis=digest_of(["sub-job", text]),
         fingerprint=digest_of(text),
         text=text,
@@ -76,6 +77,7 @@ def first_reading(request: ReadRequest, goal: str) -> ReadResult:
 
 def to_be_read(state: ViewState) -> ViewState:
     """The view of a sub-job that has ended: it is read once more, and no longer followed."""
+    # As if the model had set it: that is read at the next tick, paused or not.
     dirty = DirtyFlags(policy_changed=True)
     return state.evolve(mode=Mode.PAUSED, dirty=dirty)
 

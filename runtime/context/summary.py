@@ -129,6 +129,7 @@ def _share_out(
     chosen: list[list[tuple[int, str]]] = [[] for _ in members]
     left = budget - spent
     weight_left = sum(member.weight for member in members)
+    # Ties by place: what a share leaves goes on to the next, in each replay alike.
     order = sorted(range(len(members)), key=lambda i: (-members[i].weight, i))
     for index in order:
         member = members[index]

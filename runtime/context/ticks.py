@@ -29,6 +29,7 @@ def due(
         store.nodes[obj_id] for obj_id in creation_order((*index.asked, *index.running, *also))
     )
     states = [state for state in nodes if isinstance(state, ViewState)]
+    # What the model asked for does not wait for an interval.
     asked = {s.obj_id for s in states if s.dirty.explicit or s.obj_id in also}
     sync = [
         s for s in states if s.obj_id in asked or (s.runs(FreqKind.SYNC) and s.is_due(turn, now))
@@ -84,6 +85,7 @@ def apply(
 
 def recompute(store: NodeStore, cause: Cause) -> None:
     """Recompute every group that is due."""
+    # All of them: which one is due only its members' digests tell.
     groups.recompute_due(store, creation_order(store.index.groups), cause)
 
 

@@ -23,6 +23,7 @@ def request_for(
     level = state.base_lod if lod is None or lod == DIFF_LOD else lod
     budget = state.tokens if tokens is None else tokens
     own = level == state.base_lod and budget == state.tokens
+    # At another level or budget there is no earlier text that could be unchanged.
     known = state.rendering.basis or None if own else None
     return ReadRequest(
         obj_id=state.obj_id, path=state.path, pos=state.pos, tokens=budget, lod=level, known=known
@@ -42,6 +43,7 @@ def with_policy(
         pos=state.pos if pos is None else pos,
     )
     shown = changed.rendering
+    # By what it shows, not by what was set: set back, it is not behind any more.
     dirty = DirtyFlags(
         pos_changed=changed.pos != shown.pos,
         policy_changed=(changed.base_lod, changed.tokens) != (shown.lod, shown.budget),
@@ -97,6 +99,7 @@ def with_reading(
         return read.evolve(rendering=rendering)
     rendering = rendering_of(request, result, count)
     rendering = rendering.evolve(note=note_after(state.rendering.note, rendering.note))
+    # Shown and not read last: several readings may lie between two prompts.
     previous = last_shown if rendering != state.rendering else state.previous
     return read.evolve(rendering=rendering, previous=previous)
 
@@ -117,6 +120,7 @@ def scrolled(state: ViewState, delta_lines: int) -> str:
         text, _, column = state.pos.partition(":")
         line = int(text)
     line = max(line + delta_lines, 0)
+    # A source without lines (empty, or binary) has no last one.
     if state.rendering.total_lines:
         line = min(line, state.rendering.total_lines - 1)
     return f"{line}:{column or '0'}"

@@ -79,6 +79,7 @@ def _is_running_view(state: AnyNode) -> bool:
 
 def _will_be_summed_up(store: NodeStore, obj_id: str) -> bool:
     state = store.nodes[obj_id]
+    # It was set so and is not read yet: the next tick lets something stand in.
     if state.dirty.explicit and state.base_lod == SUMMARY_LOD and store.writer:
         return True
     # A paused group shows its members as they were: once they are others, nobody can sum those up

@@ -51,6 +51,7 @@ def outline(text: str, suffix: str) -> tuple[Item, ...]:
 
     A text without a suffix is known by its first line, if that names an interpreter.
     """
+    # A text that its suffix misnames, or that the parser gave up, is searched line by line.
     return first(_finder(text, suffix)(text)) or first(definitions(text))
 
 

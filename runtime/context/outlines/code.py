@@ -23,6 +23,7 @@ _QUOTES = re.compile(r"^[a-zA-Z]{0,2}(\"\"\"|'''|\"|')")
 
 def code(text: str, language: CodeLanguage) -> Iterator[Item]:
     """The definitions in ``text``, as far as it can be parsed."""
+    # A lone surrogate has no UTF-8, and nothing here may raise.
     source = text.encode("utf-8", "replace")
     tree = parsed(source, language.grammar)
     if tree is not None:
@@ -67,6 +68,7 @@ class _Reader:
             yield from self._leaf(node, start, level, depth, comment)
         elif kind == "expression_statement" and level <= 1 and self.language.is_python:
             yield from self._assignment(node, level)
+        # What a parser could not read may hold definitions that it can.
         elif kind in language.open or kind == "ERROR":
             yield from self._children(node, level, depth + 1)
 
@@ -120,6 +122,7 @@ class _Reader:
                 return body
         if depth > 3:
             return None
+        # Few children, few levels: a tree is as wide and as deep as whoever wrote the file likes.
         for child in node.named_children[:8]:
             if child.type in self.language.bodies:
                 return child
@@ -162,6 +165,7 @@ class _Reader:
         if before is None or "comment" not in before.type or self.language.is_python:
             return ""
         first, above = before, before.prev_named_sibling
+        # A file may be one comment of a hundred thousand lines.
         for _ in range(50):
             if above is None or "comment" not in above.type or line_of(above) < line_of(first) - 1:
                 break

@@ -49,10 +49,12 @@ class _Reader:
     def _pair(self, node: Node, level: int) -> Iterator[Item]:
         if not node.named_children:
             return
+        # TOML's grammar names no fields: there the first child is the key.
         key = node.child_by_field_name("key") or node.named_children[0]
         value = node.child_by_field_name("value") or node.named_children[-1]
         value = self._bare(value)
         name = one_line(self._text(key).strip("\"'"), VALUE_CHARS)
+        # A key without a value is its own last child.
         yield Item(
             line_of(node), level, f"{name}: {self._shape(value)}" if value.id != key.id else name
         )
@@ -87,6 +89,7 @@ class _Reader:
 
     def _bare(self, node: Node) -> Node:
         """A value without the nodes around it that mean nothing here."""
+        # Bounded: a tree is as deep as whoever wrote the file likes.
         for _ in range(8):
             if node.type not in self.language.open or not node.named_children:
                 break

@@ -19,6 +19,7 @@ def markdown(text: str) -> Iterator[Item]:
     fence, before = "", ""
     for number, line in numbered(text):
         marker = _FENCE.match(line)
+        # A fence ends at its own mark: one of the other kind is text in it.
         if marker and (not fence or marker[1] == fence):
             fence = "" if fence else marker[1]
         elif not fence:
@@ -28,6 +29,8 @@ def markdown(text: str) -> Iterator[Item]:
             elif (
                 rule
                 and before.strip()
+                # Below a list, a quote or a table a row of dashes is a rule, and no heading's
+                # underline.
                 and not before.lstrip().startswith(("-", "*", "+", ">", "|", "#"))
             ):
                 yield Item(number - 1, 0 if rule[1][0] == "=" else 1, before)
@@ -41,6 +44,7 @@ def restructured(text: str) -> Iterator[Item]:
     for number, line in numbered(text):
         title = before.strip()
         mark = _UNDERLINE.match(line)
+        # The line above a title that has one on both sides is none itself.
         if mark and title and not _UNDERLINE.match(before) and len(line.rstrip()) >= len(title):
             if mark[1] not in levels:
                 levels.append(mark[1])

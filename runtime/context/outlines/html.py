@@ -30,6 +30,7 @@ def html(text: str) -> Iterator[Item]:
         if level is not None and heading:
             yield Item(line_of(node), level, heading)
         else:
+            # Reversed: the stack then gives the page's own order.
             waiting.extend(reversed(node.named_children))
 
 

@@ -44,5 +44,6 @@ def first(items: Iterable[Item]) -> tuple[Item, ...]:
 
 def one_line(text: str, most: int = ITEM_CHARS) -> str:
     """``text`` without line breaks and runs of spaces, cut to ``most`` characters."""
+    # Only so much is looked at: a line may be the whole of a large file.
     flat = " ".join(text[: 4 * most].split())
     return flat if len(flat) <= most and len(text) <= 4 * most else flat[: most - 1] + "…"

@@ -270,6 +270,7 @@ CODE: dict[str, CodeLanguage] = {
         (".rs", _RUST),
         (".java", _JAVA),
         (".c", _C),
+        # A header does not say whether it is C or C++, and C++'s grammar reads nearly all of C.
         (".h .cc .cpp .cxx .hh .hpp .hxx .ino", _CPP),
         (".cs .csx", _CSHARP),
         (".rb .rake .gemspec .ru", _RUBY),

@@ -49,6 +49,7 @@ def perl(text: str) -> Iterator[Item]:
             yield Item(number, level, match[1].rstrip(), above)
         elif match := _GLOBAL.match(line):
             yield Item(number, level, one_line(match[1], VALUE_CHARS), above)
+        # The first line's comment names the interpreter.
         above = _comment(line, "#") if number else ""
 
 
@@ -57,6 +58,7 @@ def sql(text: str) -> Iterator[Item]:
     in_table, above = False, ""
     for number, line in numbered(text):
         if made := _CREATE.match(line):
+            # Only a list of columns is read as one: what is made from a query has none.
             in_table = made[2].upper() == "TABLE" and line.rstrip().endswith("(")
             yield Item(number, 0, made[1].rstrip().rstrip("(").rstrip(), above)
         elif in_table and line.lstrip().startswith(")"):

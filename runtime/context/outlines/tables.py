@@ -24,6 +24,7 @@ def table(text: str, separator: str) -> Iterator[Item]:
     rows = _rows(text, separator)
     header = next(rows, [])
     sample = list(islice(rows, SAMPLED_ROWS))
+    # The last row may be cut: only the start of a large source is outlined.
     if len(header) < 2 or any(len(row) != len(header) for row in sample[:-1]):
         return
     yield Item(
