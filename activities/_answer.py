@@ -54,6 +54,7 @@ def refusal_in(body: bytes) -> str | None:
     """
     parts: list[str] = []
     for line in body.splitlines():
+        # Most lines of a stream have none: they are not parsed for it.
         if line.startswith(b"data: {") and b'"refusal"' in line:
             with suppress(ValueError, KeyError, IndexError, TypeError):
                 parts.append(
@@ -117,6 +118,7 @@ class AnswerBuilder:
     def add(self, chunk: Any) -> None:
         """One chunk of a stream."""
         self._outside(chunk)
+        # One answer is asked for; a chunk that has none tells the usage alone.
         for choice in chunk.choices[:1]:
             self._finish_reason = choice.finish_reason or self._finish_reason
             if choice.delta is not None:
@@ -168,6 +170,8 @@ class AnswerBuilder:
         signature.
         """
         piece = {name: value for name, value in dict(block).items() if value is not None}
+        # What is redacted, or a reasoning item, comes whole, and no piece of a thought goes on
+        # behind it.
         if piece.get("type") != "thinking":
             self._thinking.append(piece)
             self._open = False

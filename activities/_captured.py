@@ -130,6 +130,8 @@ class CapturedCall:
 
         A body that holds a secret is masked, and no longer passes for the wire's.
         """
+        # Before anything of it is archived: the key is in the headers, wherever litellm took it
+        # from.
         self.secrets.add_headers(request.headers)
         self.secrets.add_url(request.url)
         self._hosts.add(httpx.URL(request.url).host)
@@ -187,6 +189,7 @@ class CapturedCall:
         self._body += data
         failpoint("model.mid_reply")
         chunk = Chunk(at_us=int((time.monotonic() - self._sent) * 1e6), size=len(data))
+        # A server that sends single bytes would make millions of them.
         if len(self._chunks) < MOST_CHUNKS:
             self._chunks.append(chunk)
         else:
@@ -207,12 +210,14 @@ class CapturedCall:
                 f"the reply stopped: nothing arrived for {self.limits.stall:g} s",
             )
         else:
+            # Counted from the sending, since a connection that is made slowly is silence too.
             limit = max(self.limits.first_byte - (time.monotonic() - self._sent), 0.0)
             words = f"no byte of a reply arrived within {self.limits.first_byte:g} s"
         try:
             async with asyncio.timeout(limit) as waiting:
                 yield
         except TimeoutError as error:
+            # Another's timeout, such as that of the whole call, goes on as it is.
             if not waiting.expired():
                 raise
             self.failure = Silence(words)

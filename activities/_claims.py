@@ -90,6 +90,7 @@ class Claims:
             return Claim()
         said = json.loads(self._store.get(keys[-1]))
         return Claim(
+            # Numbers have eight digits, so the last key in the order of the store is the newest.
             number=int(keys[-1].removeprefix(self._prefix)), owner=said["owner"], over=said["over"]
         )
 
@@ -104,6 +105,7 @@ class Claims:
             dead = time.monotonic() - since >= self._times.lease
             if newest.over or newest.owner == self._owner or dead:
                 number = newest.number + 1
+                # Another was faster: its claim counts, and is looked at.
                 if not await asyncio.to_thread(self._put, number, False):
                     continue
                 # The owner before may have finished between the two looks.
@@ -123,6 +125,7 @@ class Claims:
                 number += 1
 
     def _give_up(self) -> None:
+        # Only an own claim: after a lease that ran out the newest is another's.
         newest = self.newest()
         if newest.owner == self._owner and not newest.over:
             self._put(newest.number + 1, True)

@@ -75,6 +75,7 @@ def failed_attempts(
     """
     failed = FailedAttempts()
     for attempt in archive.attempts_of(run, turn):
+        # Not those of another prompt of the same turn, which were booked when that failed.
         if attempt.activity != activity or attempt.key == but:
             continue
         failure, exchange = archive.failure(attempt.key), archive.exchange(attempt.key)
@@ -113,8 +114,10 @@ def used_by(
     """What an attempt that failed used: as its response states, else nothing if the provider
     refused it, else an estimate.
     """
+    # Nothing was sent, so nothing was used.
     if not captured.reached:
         return Failed(attempts=1)
+    # A response that broke off, or is an error, may state it all the same.
     if (usage := usage_in(captured.content)) is not None:
         return Failed(attempts=1, usage=usage, cost_usd=cost_of(options, usage))
     status = captured.status
@@ -134,6 +137,7 @@ def wait_after(failure: ApplicationError, temporal_attempt: int, number: int) ->
     """
     if failure.next_retry_delay is not None:
         return failure.next_retry_delay.total_seconds()
+    # The exponent is bounded too: two to the power of some thousand attempts is no float any more.
     of_ours = min(_FIRST_WAIT * 2.0 ** min(number - 1, 20), _LONG_WAIT)
     of_temporals = min(_FIRST_WAIT * 2.0 ** min(temporal_attempt - 1, 20), _SHORT_WAIT)
     # Temporal's own wait doubles per attempt, also after a worker's death; ours counts failures

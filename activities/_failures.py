@@ -140,6 +140,7 @@ def _kind(cause: Exception, words: str, captured: CapturedCall) -> FailureKind:
     if captured.attempt is None and isinstance(cause, TypeError):
         # litellm gave a client an argument that it does not take: it will again.
         return FailureKind.BAD_REQUEST
+    # What came over the wire counts more than what litellm makes of it.
     status = captured.status if refused else getattr(cause, "status_code", None)
     if isinstance(failure, ErrorReply):
         status = _code_in(captured)
@@ -175,6 +176,7 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
     if (package := _package(cause, captured)) is not None:
         return package
     text = str(getattr(cause, "message", None) or cause) or type(cause).__name__
+    # Its names stand in front of each other where one of its errors was made of another.
     while (shorter := _LITELLM.sub("", text, count=1)) != text and shorter:
         text = shorter
     return text.partition(_NOT_SAID)[0].strip() or text
@@ -188,6 +190,7 @@ def _said(captured: CapturedCall) -> str:
         if name.lower() != "transfer-encoding"
     }
     try:
+        # By httpx, which knows the charset that the headers name.
         text = httpx.Response(captured.status or 500, headers=headers, content=captured.body).text
     except httpx.DecodingError:
         text = captured.body.decode("utf-8", "replace")

@@ -33,6 +33,7 @@ class Encoded:
 
     def followed_by(self, messages: Sequence[Any]) -> Encoded:
         """Those of a prompt that may begin as this one does."""
+        # In C, item by item up to the first that differs: a long prompt has thousands of messages.
         differ = map(ne, self.messages, messages)
         same = next(compress(count(), differ), min(len(self.messages), len(messages)))
         fresh = messages[same:]

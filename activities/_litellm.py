@@ -84,11 +84,13 @@ async def ask(
     Raises:
         Exception: whatever litellm or the transport raises; ``failure_of`` reads it.
     """
+    # In a thread, as the import takes seconds in which the loop would serve nobody.
     lite = _ready or await asyncio.to_thread(library)
     provider = await _route(lite, options, tools)
     arguments = _arguments(options, messages, tools, provider)
     builder = AnswerBuilder(captured.turn)
     captured.heard = builder
+    # Before the call: the transports below litellm have no other way to know whose bytes pass.
     token = current.set(captured)
     try:
         async with asyncio.timeout(options.timeout) as whole:
@@ -108,6 +110,7 @@ async def ask(
         raise
     except Exception as error:
         if is_whole(captured) and not options.stream and _is_litellms_own(error):
+            # The whole response is there, and litellm made nothing of it: what it says counts.
             captured.failure = captured.failure or fault_in(captured) or unread(captured)
         if captured.failure is not None or not _can_be_read(captured, options, error):
             raise
@@ -263,6 +266,7 @@ def _arguments(
         # The archive holds all of a prompt: nothing in it may be a reference to what the provider
         # keeps for a while.
         stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
+        # What the job's options say of it wins.
         arguments["extra_body"] = {**stateless, **arguments.get("extra_body", {})}
     return arguments
 
@@ -290,6 +294,7 @@ def _fixed(
         "messages": list(messages),
         "stream": options.stream,
         "timeout": options.timeout,
+        # Retries are Temporal's, which are bounded and booked.
         "num_retries": 0,
         "max_retries": 0,
         # litellm's gateway for MCP tools needs a package that is not installed with it.
@@ -300,6 +305,7 @@ def _fixed(
     if options.stream:
         fixed["stream_options"] = {
             **options.arguments.get("stream_options", {}),
+            # Without it OpenAI's protocol streams no usage, and the budget would go by an estimate.
             "include_usage": True,
         }
     return fixed

@@ -333,12 +333,14 @@ class ModelTurn:
             if failure.non_retryable
             else wait_after(failure, captured.temporal_attempt, self._failed.archived + 1)
         )
+        # No transport saw a request, and trying again makes no sense: nobody was asked.
         refused = unseen and failure.non_retryable
         spent = (
             Failed(attempts=1)
             if refused
             else used_by(captured, layout, self._options, self._call.encoding)
         )
+        # With the wait that follows: 'retry' bounds both together.
         spent = spent.model_copy(
             update={"seconds": round(time.monotonic() - self._began + (wait or 0.0), 3)}
         )
@@ -350,6 +352,7 @@ class ModelTurn:
 
     def _archive_failure(self, failure: ApplicationError, spent: Failed) -> None:
         captured = self._captured
+        # A stream that broke off may hold a secret in pieces, which no search in its bytes finds.
         held = held_in_pieces(captured.content, captured.secrets)
         self._archive.fail_attempt(
             NewFailure(
@@ -418,6 +421,7 @@ class ModelTurn:
         tokens = _reply_tokens(answer, call.encoding)
         reported = answer.usage is not None and reports_usage(captured)
         usage = _reported(answer.usage) if reported else _counted(ready.tokens, tokens)
+        # Read once more: an attempt that was in flight at the beginning may have failed since.
         failed = self._attempts_before() if captured.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(
             call,
@@ -465,6 +469,7 @@ def _received(captured: CapturedCall, *, withheld: bool) -> dict[str, Any]:
     safe = WITHHELD if withheld or (packed and clean != content) else body if packed else clean
     return {
         "response": safe,
+        # Times belong to the bytes that arrived, and not to what was put in their place.
         "chunks": captured.chunks if safe == body else (),
         "status_code": captured.status,
         "headers": captured.headers,

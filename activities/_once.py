@@ -41,6 +41,8 @@ class CallClaim:
         run, turn, effect = self.address
         claim = {
             "tool": self.request.tool,
+            # A digest: whoever reads that the outcome is unknown sees which call it was, and no
+            # argument.
             "arguments": digest_of([list(self.request.args), self.request.kwargs]),
             "at": datetime.datetime.now(datetime.UTC).isoformat(),
             "owner": self._owner,

@@ -26,6 +26,7 @@ def package_missing(error: BaseException) -> str | None:
     litellm raises its own errors in place of the import's, sometimes without naming it, so what
     they came of is asked.
     """
+    # Nothing keeps causes from going in a circle.
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:

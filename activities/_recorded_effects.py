@@ -64,6 +64,7 @@ class ReadEffects:
                 self._store, batch.recorded, *self._place(self._store, batch.key, batch)
             )
             results = ReadBatchResult.model_validate(value).results if value is not None else ()
+            # By node: a record may have fewer readings than are asked for.
             known = {result.obj_id: result for result in results}
             answers = (
                 (known.get(request.obj_id) or _not_recorded(request)) for request in batch.requests

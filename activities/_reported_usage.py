@@ -67,6 +67,7 @@ def usage_in(body: bytes) -> Usage | None:
 
 def _documents(body: bytes) -> Iterator[Any]:
     """The JSON objects of a response: all of it, or those of a stream's lines."""
+    # A whole response first: one that is printed over several lines has lines that are no JSON.
     with suppress(ValueError, RecursionError):
         yield json.loads(body)
         return
@@ -79,6 +80,7 @@ def _documents(body: bytes) -> Iterator[Any]:
 
 def _usages(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """The mappings under the names that providers give them, not far below the top."""
+    # A reply's own JSON may have such names, deep down in its arguments.
     if not isinstance(value, dict) or depth > _DEEPEST:
         return
     if "prompt_eval_count" in value:

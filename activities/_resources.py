@@ -59,6 +59,7 @@ class ServerResources:
         try:
             frame = self._answer(host, asked, spec)
         except (HostEnded, HostClosed) as error:
+            # A process that ended in mid-reading may have been ended by it: it is not asked again.
             how = "broken" if isinstance(error, HostEnded) and error.begun else "gone"
             return {how: f"the process of the server {spec.name} {error}"}
         if "gone" in frame:

@@ -35,6 +35,7 @@ def response_in(body: bytes) -> dict[str, Any] | None:
                 else None
             )
         return None
+    # Most bodies are of other protocols: none of their events is parsed for this.
     if not any(b'"' + kind.encode() + b'"' in body for kind in _ENDED):
         return None
     items: list[Any] = []

@@ -85,6 +85,7 @@ def reply_to(file: str, messages: Messages, turn: int) -> ScriptedReply:
         state = path.stat()
     except OSError as error:
         raise InputError(f"scripted model {file}: {error.strerror}") from error
+    # By its time and size: a script that was changed is read again, also within one process.
     if path.suffix == ".py":
         return _answered(file, _policy(path, state.st_mtime_ns, state.st_size), messages)
     replies = _replies(path, state.st_mtime_ns, state.st_size)

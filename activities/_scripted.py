@@ -55,6 +55,7 @@ async def pieces(
     request = {"model": f"{PROVIDER}/{file}", "messages": messages, **options}
 
     def answered() -> ScriptedReply:
+        # Archived before the script is asked, as a request is before it is sent.
         body = handed_over(captured.job, request)
         captured.sending_now(SentRequest(Capture.HANDED_OVER, body))
         return reply_to(file, messages, captured.turn)
@@ -66,6 +67,7 @@ async def pieces(
     if reply.delay:
         async with captured.patience():
             await asyncio.sleep(reply.delay)
+    # By Temporal's count, so that the reply to a retry does not depend on which process gives it.
     bad = captured.temporal_attempt <= reply.times
     if bad and reply.fail is not None:
         wait = (

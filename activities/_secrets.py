@@ -78,6 +78,8 @@ class Secrets:
             self.add(unquote(parts.password or ""))
             for name, value in parse_qsl(parts.query):
                 if _NAME.search(name):
+                    # Both forms: an error may have the URL as it was sent, or what was taken out of
+                    # it.
                     self.add(value)
                     self.add(quote(value, safe=""))
 

@@ -61,6 +61,7 @@ class Region:
     def key(self) -> str:
         """Where the store has the summary."""
         digest = digest_of(
+            # Without the source's name but for its ending: a copy of a file has the same summary.
             [VERSION, self.model, self.budget, suffix_of(self.name), self.shown.text]
         )
         return _FOLDER + digest.removeprefix("sha256:")

@@ -117,6 +117,7 @@ def _object_in(body: bytes) -> Any:
 def _error_in(value: Any) -> str | None:
     """The message of an object that says nothing but that there was an error."""
     error = value.get("error") if isinstance(value, dict) else None
+    # An ``error`` that is null, or that stands beside a reply, says nothing.
     if not error or value.get("choices") or value.get("output") or value.get("content"):
         return None
     message = error.get("message") if isinstance(error, dict) else error

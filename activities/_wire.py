@@ -56,12 +56,14 @@ class AsyncWire(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Carry one request; see the module."""
+        # Before anything else: what is played was archived when it came over the wire.
         if (response := played_to(request)) is not None:
             return response
         pool = self._pool(proxy_of(request.url.scheme, request.url.host))
         captured = current.get()
         if captured is None or not _is_part_of(request, captured):
             return await pool.handle_async_request(request)
+        # Read whole, since the bytes are archived before the first of them leaves.
         body = await request.aread()
         # Reading is timed by the captured, which knows a first byte from a later one.
         _prepare(request, connect=captured.limits.connect, read=None)
@@ -139,6 +141,7 @@ class _AsyncCapture(httpx.AsyncByteStream):
             except TooLarge as error:
                 raise _carried(error, self._captured, self._request) from error
             yield kept
+            # Of an error enough was read; the rest of an endless one would never come to its end.
             if self._captured.cut:
                 return
 

@@ -36,6 +36,7 @@ def reply_without_model(
     """
     archive = JobArchive.of(store, call.key)
     reply, spent, request = _reply(store, call, source)
+    # A try before may have archived the turn and died before it could say so.
     done = archive.find_step(run, call.turn)
     if done is None:
         now = datetime.now(UTC).isoformat()

@@ -54,16 +54,20 @@ def in_budget(
         room = int(min(room, (usd - prompt * price.prompt) / price.reply + 1e-6))
     elif usd < prompt * price.prompt:
         room = 0
+    # A model that has to think needs room for that first; one of short replies needs no more than
+    # it can give.
     least = min(LEAST_REPLY + _thinking(options.arguments), longest)
     if room < least:
         cost = prompt * price.prompt + least * price.reply
         raise ApplicationError(
             _short(prompt, least, tokens, usd, cost),
             booked + failed,
+            # Rounded up, so that what is then granted holds the call.
             Amount(tokens=prompt + least, usd=math.ceil(cost * 1e6 - 1e-6) / 1e6),
             type=BUDGET_SHORT,
             non_retryable=True,
         )
+    # Unasked where nothing is short: the request stays as the job's options have it.
     if room >= longest or options.name.startswith(_SCRIPTED):
         return options
     return options.model_copy(update={name: room})

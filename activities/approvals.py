@@ -38,6 +38,7 @@ class ApprovalActivities:
             "wait": question.wait,
             "otherwise": question.otherwise,
         }
+        # Everybody who may list questions reads it.
         masked: dict[str, Any] = redactor_of(question.redact).value(asked)
         archive = JobArchive.of(self.store, question.key)
         run = activity.info().workflow_run_id or ""

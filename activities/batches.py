@@ -83,6 +83,7 @@ class BatchActivities:
         finally:
             for task in waiting:
                 task.cancel()
+            # Awaited, so that what was cancelled ends with the activity.
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.gather(*waiting, return_exceptions=True)
 

@@ -54,6 +54,7 @@ class _Bounded(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         for argument in input.args:
             for what, path in named_by(argument):
+                # In a thread: to follow links is to ask the disk.
                 if not await asyncio.to_thread(self._allows, path):
                     allowed = ", ".join(map(str, self._directories))
                     raise ApplicationError(

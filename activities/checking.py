@@ -47,6 +47,7 @@ class CheckActivities:
             return checked_by(await self._called(request, request.workspace))
         copy = self._copy(request.version)
         # A check may write, so it gets files that are nobody else's.
+        # Entered by hand, in a thread: laying files out may take long, and the loop serves others.
         directory = await asyncio.to_thread(copy.__enter__)
         try:
             return checked_by(await self._called(request, str(directory)))
@@ -109,4 +110,5 @@ def checked_by(result: ToolResult) -> Checked:
 
 
 def _is_score(value: Any) -> bool:
+    # Truth is a score as well: a check may only say whether.
     return isinstance(value, bool | int | float) and math.isfinite(value)

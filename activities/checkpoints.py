@@ -57,6 +57,7 @@ class CheckpointActivities:
             ArchiveError: if the checkpoint cannot be read, is not there or is damaged.
         """
         checkpoint = await asyncio.to_thread(read_checkpoint, self._store, order.checkpoint)
+        # Always at this level: the parts of one state may come from different workers.
         data = zlib.compress(canonical_json(checkpoint.state), 6)
         start = order.part * PART_BYTES
         return CheckpointPart(

@@ -71,6 +71,7 @@ class Commands:
             try:
                 return self._run(change, stop, on_line)
             except SandboxKilled as error:
+                # A sandbox that ended since nobody wants the command is not started again.
                 _check_stop(stop)
                 told = str(error)
         raise SandboxKilled(f"the command was run {SANDBOX_TRIES} times, and each time {told}")
@@ -94,6 +95,7 @@ class Commands:
                 finished, version, dropped = self._direct(
                     change, sandbox, command, env, streams, stop, on_line
                 )
+            # Before it is cut at both ends: half a secret is found by no search.
             redactor = redactor_of(change.redact)
             texts = {path.name: redactor.data(_bytes(path)) for path in streams}
             return Ran(_value(change, finished, texts, dropped, redactor), version, texts)

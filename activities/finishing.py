@@ -66,6 +66,7 @@ class FinishActivities:
             await self._tell(notice)
         except NotHeard as problem:
             error = str(problem)
+            # Kept only when no try follows: what is kept would answer that try.
             if not problem.final and tries < notice.last:
                 raise ApplicationError(error, type="NotHeard") from None
             activity.logger.warning(
@@ -173,6 +174,7 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
             why = f"the command took more than {order.timeout:g} s and was ended"
             raise NotHeard(why) from None
         finally:
+            # Also after a good end: what the command left running in its group goes with it.
             _end(process)
             await process.wait()
         if process.returncode:
@@ -187,6 +189,7 @@ def _end(process: asyncio.subprocess.Process) -> None:
 
 def _last_words(said: IO[bytes]) -> str:
     """The last line that the command printed to stderr, masked."""
+    # Only the end is read: a command may have printed gigabytes.
     said.seek(max(said.seek(0, os.SEEK_END) - 8_192, 0))
     lines = said.read().decode("utf-8", "replace").strip().splitlines()
     if not lines:

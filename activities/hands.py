@@ -250,6 +250,7 @@ class HandsActivities:
                 activity.heartbeat({"command": redactor.text(command)[:LINE_CHARS], "line": last})
                 del line[:-1]
         finally:
+            # Also when the activity was cancelled: a thread hears of that by nothing else.
             stop.set()
             if not working.done():
                 # A command ends within moments of the wish; its files are nobody's then.

@@ -59,6 +59,7 @@ class LifecycleActivities:
         prices = await asyncio.to_thread(prices_of, str(model["name"]), price)
         failpoint("begin.after")
         if self._searchable is None:
+            # Asked once: for each job that begins it would be a call of the server.
             self._searchable = await has_attributes(activity.client())
         build = this_build()
         return JobBegan(

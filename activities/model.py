@@ -60,6 +60,7 @@ class ModelActivities:
         """
         run = activity.info().workflow_run_id or ""
         if call.given is not None:
+            # There is no ``ModelTurn`` here, which would mask the call.
             masked = await asyncio.to_thread(masked_call, call)
             return await asyncio.to_thread(
                 reply_without_model, self._store, masked, call.given, run, activity.info().attempt

@@ -55,6 +55,7 @@ class Price(BaseModel):
         """The price of a call in US dollars."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
+        # Nothing at least: a provider's figures need not fit each other.
         plain = max(usage.prompt - usage.cache_read - usage.cache_write, 0)
         total = plain * self.input + usage.cache_read * read + usage.cache_write * write
         return (total + usage.completion * self.output) / _MILLION
@@ -122,6 +123,7 @@ def dearest(model: str, own: Price | None, window: int) -> PerToken:
         if match is None or not isinstance(value, int | float):
             continue
         kind, above = match.groups()
+        # A price of long prompts counts only for a call that may become so long.
         if above is not None and window <= int(above) * 1_000:
             continue
         if kind == "output_cost":
@@ -168,6 +170,7 @@ def streams(model: str) -> bool:
 
 def _entry(model: str) -> dict[str, Any]:
     table = _table()
+    # Many names stand in the table without their provider.
     entry = table.get(model) or table.get(model.partition("/")[2])
     return dict(entry) if isinstance(entry, dict) else {}
 

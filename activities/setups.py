@@ -49,6 +49,7 @@ class Setups:
         sandbox = sandbox_of(writable.sandbox)
         kept = self._checkouts.kept_setup(setup.key(sandbox))
         top = kept.place.parent
+        # Held for as long as a command uses it, or tidying would take it away in the midst.
         with kept.held(seconds=WAIT_SECONDS, said="the set-up is being deleted"):
             # Each command asks: files are laid out only where something is to be made of them.
             there = already_made(setup, sandbox, top)

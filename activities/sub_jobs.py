@@ -69,6 +69,7 @@ class SubJobActivities:
         if order.refused:
             return Spawned(error_type="RuntimeError", error_message=f"spawn(): {order.refused}")
         archive = JobArchive.of(self._store, order.child)
+        # By the archive, since the server forgets an ended workflow when its retention is over.
         if await asyncio.to_thread(archive.definition) is None:
             await self._start(order)
         elif (end := await asyncio.to_thread(end_in, archive)) is not None:

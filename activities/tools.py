@@ -173,6 +173,7 @@ class ToolActivities:
             return await self._made_once(request, archive)
         for retry in itertools.count():
             told = await self._tried(request)
+            # What a tool raised is tried again too, as often as its author allows.
             if told.result is not None and told.result.error_type is None:
                 return told.result
             if not told.begun or retry == request.retries:
@@ -211,6 +212,7 @@ class ToolActivities:
             ApplicationError: type ``ToolUnavailable``, if it is not.
         """
         frame: dict[str, Any] = {}
+        # Once more: a process may have ended by another call's fault.
         for _ in range(TRIES_TO_BEGIN):
             frame = await self._asked_for(
                 request.server or request.search_path, request.target, request.secrets
@@ -242,6 +244,8 @@ class ToolActivities:
 
         A process that ended before the call began, by another call's fault, is none of its own.
         """
+        # One of the class once has claimed its call by now: another attempt would find the claim,
+        # and not call.
         again = request.often is not EffectClass.ONCE and request.server is None
         for _ in range(TRIES_TO_BEGIN):
             async with self._host(request) as host:

@@ -220,6 +220,8 @@ class _Spanned(ActivityInboundInterceptor):
                 if isinstance(result, TurnReply):
                     span.set_attributes(_answered(result, info.attempt))
         except BaseException as error:
+            # A turn ends with an answer or with its last attempt; an attempt that is followed is no
+            # end.
             if isinstance(argument, TurnCall) and _is_last(error, info):
                 self._turn(info, argument, _kind(error))
             raise
@@ -249,6 +251,8 @@ class _Spanned(ActivityInboundInterceptor):
             _failed(span, _kind(error))
             raise
         finally:
+            # Never before it began: the two times are of different clocks, the server's and this
+            # machine's.
             span.end(max(time.time_ns(), began))
 
     def _turn(self, info: activity.Info, call: TurnCall, error: str | None) -> None:
@@ -369,6 +373,7 @@ def _failed(span: Span, kind: str) -> None:
 
 def _is_last(error: BaseException, info: activity.Info) -> bool:
     """Whether the server will give the activity to nobody else after this error."""
+    # Cancelled: by the server's wish for good, by the end of this worker for another one's try.
     if not isinstance(error, Exception):
         why = activity.cancellation_details()
         return why is not None and why.cancel_requested

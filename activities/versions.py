@@ -36,6 +36,7 @@ class Versions:
 
     def forget(self, key: JobKey) -> None:
         """Remove what a job that has ended has here; what is in use stays."""
+        # It only gives room back: what stays is tidied away later.
         with suppress(Busy, OSError):
             self.checkouts.forget(key)
 

@@ -130,6 +130,8 @@ class WorkspaceActivities:
         for request in batch.requests:
             result = self._read(sources, request, count, redactor, batch.summary_model, used)
             size = len(result.model_dump_json())
+            # One by one: a reading that is too large in all is an error of its own, and the others
+            # are given.
             if size > room:
                 result = _failed(
                     request,
@@ -171,10 +173,13 @@ class WorkspaceActivities:
     ) -> ReadResult:
         try:
             source = sources.find(request.path)
+            # Asked before it is opened: of most sources that are due nothing has changed.
             known = source.known()
             if known is not None and basis_of(request, known.fingerprint) == request.known:
                 return _unchanged(request, known.fingerprint, known.size)
             opened = source.open()
+            # Once more, now that its content is known: a file that was written anew may be as it
+            # was.
             if basis_of(request, opened.fingerprint) == request.known:
                 return _unchanged(request, opened.fingerprint, opened.size)
             if request.lod == _SUMMARY:

@@ -62,6 +62,7 @@ class WorkspaceTools:
             (result, _), version, _ = self._tried(change, call, stop)
             if result.error_type is None or retry == call.retries:
                 return result, version
+            # Not a sleep: who cancels the call need not wait for the pause.
             stop.wait(min(0.5 * 2**retry, 60.0))
         raise AssertionError("a last try returns")
 
