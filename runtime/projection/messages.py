@@ -138,7 +138,9 @@ def told(layout: Sequence[Segment], marks: Marks = NO_MARKS, last: Told | None =
     """
     layout = tuple(layout)
     places = marks.places(layout)
+    # By identity: segments that are equal may stand in several places, of which one is marked.
     text = _Text(marks.most > 0, frozenset(id(layout[place]) for place in places))
+    # Contents of the other form: nothing of them can be taken over.
     if last is not None and last.blocks is not text.blocks:
         last = None
     same = common(last.layout, layout) if last is not None else 0
@@ -154,6 +156,7 @@ def told(layout: Sequence[Segment], marks: Marks = NO_MARKS, last: Told | None =
         begin, (told_before, named) = last.starts[kept - 1], last.before[kept - 1]
         messages, names = list(last.rest[:told_before]), list(last.names[:named])
         starts, before = list(last.starts[: kept - 1]), list(last.before[: kept - 1])
+    # With the names of what is taken over: ids are unique in the whole prompt.
     used = set(names)
     for place, reply, answers in _exchanges(layout, begin):
         if reply is not None:
@@ -215,6 +218,7 @@ def _exchange(
         results = [s for s in answers if s.role is Role.TOOL and s.tool_call_id == call.id]
         content = text.of(results) if results else NO_RESULT
         messages.append({"role": "tool", "tool_call_id": name, "content": content})
+    # A message made of empty texts would be refused.
     others = [s for s in answers if not (s.role is Role.TOOL and s.tool_call_id in ids) and s.text]
     if others:
         messages.append({"role": "user", "content": text.of(others)})
@@ -290,6 +294,7 @@ def _fresh(call_id: str, used: set[str]) -> str:
 
 def _name(call: ToolCall) -> str:
     """The called name, with what no provider accepts in a name replaced."""
+    # Never empty: a call without a name would be refused as well.
     return re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:_NAME_LIMIT] or "_"
 
 

@@ -58,6 +58,7 @@ def prefix_of(before: Sequence[Segment], after: Sequence[Segment]) -> Prefix:
         stable=sum(map(_TOKENS, after[:count])),
         new=sum(segment.tokens for segment in rest if not segment.tail),
         tail=sum(segment.tokens for segment in rest if segment.tail),
+        # The tail may change as it likes: only what was in front of it can break.
         broken=kept[count] if count < len(kept) else None,
         lost=sum(segment.tokens for segment in kept[count:]),
         segments=count,

@@ -25,6 +25,7 @@ class Prices(Compact):
     @property
     def rewrite(self) -> float:
         """What it costs more to write a token to the cache than to read it from there."""
+        # Where nothing is cached both are the plain price, and a rewrite costs nothing.
         return max(self.write - self.read, 0.0)
 
 

@@ -183,6 +183,7 @@ class Projector:
         if nodes is not self._nodes or changes.superseded or events[:known] != self._events:
             self._nodes, known = nodes, 0
             self._begin(events)
+        # Where all was begun anew, all places are rendered anew with it.
         for obj_id in changes.moved if known else ():
             for position, slot in self._places.get(obj_id, ()):
                 placed = self._placed(slot, nodes)
@@ -268,6 +269,7 @@ class Projector:
         kind = SegmentKind.MARK if text is None else SegmentKind.VIEW
         text = nodes.mark(slot.obj_id) if text is None else text
         before = self._slots.get(slot)
+        # The very same segment, which knows its digest already.
         if before is not None and before.text == text and before.kind is kind:
             return before
         made = self._slots[slot] = self._segment(

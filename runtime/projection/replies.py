@@ -65,6 +65,7 @@ def parse_reply(
     blocks, user_text, broken = _script_blocks(text)
     call_id = tool_calls[0].id if tool_calls else None
     statement: str | None = None
+    # What was cut off or refused is not executed, however whole a block in it looks.
     problem = _ending_problem(finish_reason, refusal, form)
     if problem is None and len(tool_calls) + len(blocks) > 1:
         problem = _several(len(tool_calls), len(blocks), form)
@@ -135,6 +136,7 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
             ),
         )
     try:
+        # Models write line ends into the text as they are, which strict JSON forbids.
         arguments = json.loads(call.arguments, strict=False)
     except (json.JSONDecodeError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
@@ -195,6 +197,7 @@ def _script_blocks(text: str) -> tuple[list[str], str, str | None]:
     rest = "".join(outside).strip()
     stray = _ANY_TAG.search(rest)
     broken = None
+    # Beside a good block it is a text that speaks of tags.
     if stray and not blocks:
         broken = (
             f"Your script block is broken: the tag is {short(stray[0])}. Nothing was executed."

@@ -50,6 +50,7 @@ def _code_of(call: ToolCall) -> str:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
         arguments = None
+    # The statement alone: escaped in JSON it would be longer, and harder to read.
     if isinstance(arguments, dict) and isinstance(arguments.get(TOOL_ARGUMENT), str):
         return str(arguments[TOOL_ARGUMENT])
     return f"{call.name}({call.arguments})"

@@ -47,6 +47,8 @@ def _tell(find: Callable[[Any], dict[str, Any]]) -> None:
 
     try:
         with open(0, "rb", closefd=False) as file:
+            # From the beginning, since the file is read twice: for its head, and for its number of
+            # rows.
             file.seek(0)
             answer = find(lambda batch_size: read_parquet(file, batch_size=batch_size))
     except BaseException as error:  # noqa: BLE001  (a panic of the library is no Exception)
@@ -57,6 +59,7 @@ def _tell(find: Callable[[Any], dict[str, Any]]) -> None:
 
 def _print(line: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(line) + "\n")
+    # At once: what was told counts, also if this process is ended over the next line.
     sys.stdout.flush()
 
 

@@ -56,6 +56,7 @@ class ArchiveSource:
         try:
             archive = JobArchive.of(self.store, self._job(match["job"]))
             runs = archive.runs()
+            # A job that waits for its place has a definition and no run.
             if match["turn"] is None and (runs or archive.definition() is not None):
                 return self._opened(_job_text(archive, runs[-1] if runs else ""), "job.md")
             if not runs:

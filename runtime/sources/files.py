@@ -71,6 +71,8 @@ class FileSource:
     def _stable(self) -> tuple[int, Content]:
         for _ in range(ATTEMPTS):
             started, content = self.now(), self.workspace.content(self.path)
+            # A file that is written all the time is shown as it is found: waiting for it would
+            # never end.
             if content.stable:
                 break
         return started, content

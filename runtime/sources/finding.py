@@ -50,6 +50,7 @@ class Sources:
             if self.store is None:
                 raise FileNotFoundError(f"there is no archive here: {path!r}")
             return ArchiveSource(path, self.store, self.own)
+        # A file may have the characters of a pattern in its name.
         if is_pattern(path) and not self.workspace.exists(path):
             return GlobSource(self.workspace, path)
         if self.workspace.is_dir(path):

@@ -167,6 +167,7 @@ def _line(entry: Listed, name: str) -> str:
 
 
 def _directories(entries: Iterable[Listed]) -> list[str]:
+    # A link may lead back up, and round in circles.
     return [entry.name for entry in entries if entry.is_dir and not entry.is_link]
 
 

@@ -38,6 +38,7 @@ def parquet_outline(file: int, mask: Mask) -> tuple[Item, ...]:
         )
         told, failed = done.stdout, done.returncode != 0
     except subprocess.TimeoutExpired as error:
+        # The columns may have been told before its time was over.
         told, failed = error.stdout or b"", True
     return tuple(
         _items(

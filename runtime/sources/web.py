@@ -72,6 +72,8 @@ class Pages:
         with self._lock:
             if (old := self._pages.pop(url, None)) is not None:
                 self._bytes -= len(old.opened.data)
+            # Without either it cannot be asked whether the page has changed: keeping it is of no
+            # use.
             if page.etag is None and page.modified is None:
                 return
             self._pages[url] = page
@@ -106,6 +108,7 @@ class WebSource:
         """
         if self._fetched is None:
             try:
+                # In a loop of its own, since sources are read in threads.
                 self._fetched = asyncio.run(self._fetch_in_time())
             except (httpx.TimeoutException, TimeoutError):
                 raise TimeoutError(f"no answer in time from {self.url!r}") from None
@@ -197,6 +200,7 @@ async def _body(response: httpx.Response, url: str) -> tuple[bytes, bool]:
             raise OSError(f"{url!r} is not the gzip that it says it is: {error}") from None
         if len(data) > MOST_BYTES:
             return bytes(data[:MOST_BYTES]), False
+    # A stream that was cut off is no error to zlib, which waits for more.
     if unpack is not None and not unpack.eof:
         raise OSError(f"{url!r} ends before its gzip does")
     return bytes(data), True

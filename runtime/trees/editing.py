@@ -47,6 +47,7 @@ def write(tree: Tree, path: str, data: bytes, *, parents: bool) -> Edited:
     """
     place, old = _file(tree, path, parents=parents)
     made = Edited(value=len(data))
+    # What replaces a file keeps its mode, as with ``open``.
     made.put(place, data, 0o644 if old is None else old.mode)
     return made
 
@@ -90,6 +91,7 @@ def edit(tree: Tree, path: str, old: str, new: str, count: int, read: Read) -> E
 
 def delete(tree: Tree, path: str) -> Edited:
     """A file, a link, or a directory with all in it, gone."""
+    # A link goes itself, and not what it leads to.
     place, _ = entry_at(tree, path, follow=False)
     return Edited(changes={place: None})
 
@@ -133,6 +135,7 @@ def move(tree: Tree, path: str, to: str, *, into: bool) -> Edited:
         OSError: if there is nothing to move, or no place for it.
     """
     place, entry = entry_at(tree, path, follow=False)
+    # As a shell does: what a link leads to takes the file in. A rename puts it in the link's place.
     target = place_of(tree, to, follow=into)
     there = tree.get(target)
     if there is not None and there.kind is Kind.DIRECTORY and target != place:
@@ -141,6 +144,7 @@ def move(tree: Tree, path: str, to: str, *, into: bool) -> Edited:
             there = tree.get(target)
         if there is not None and there.kind is Kind.DIRECTORY and tree.names(target):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), to)
+    # Nothing can be moved into itself.
     if not target or target.startswith(f"{place}/"):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), to)
     if target == place:
@@ -187,6 +191,7 @@ def _not_so_often(path: str, text: str, old: str, there: int, count: int) -> str
 def _nearest(text: str, old: str) -> str:
     """The lines of a text that are most like the first line of what was not found, if any are."""
     lines, wanted = text.splitlines()[:_LOOKED_AT], old.splitlines()
+    # The first line that holds something: blank ones are like each other everywhere.
     first = next((line for line in wanted if line.strip()), "")
     near = difflib.get_close_matches(first, lines, n=1, cutoff=0.6)
     if not near:

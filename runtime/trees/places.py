@@ -43,6 +43,7 @@ def place_of(tree: Tree, path: str, *, follow: bool = True) -> str:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             if workspace_path(entry.content).startswith("/"):
                 raise PermissionError(errno.EACCES, OUTSIDE, path)
+            # An absolute link within the workspace goes on from its root.
             if entry.content.startswith("/"):
                 done = []
             left = _names(entry.content, path) + left

@@ -156,6 +156,7 @@ def _parts(changes: Changes) -> _Parts:
         if not _NO_NAMES.isdisjoint(names) or "\0" in path:
             raise ValueError(f"{path!r} is no path of a tree")
         parts.append((names, entry))
+    # By names, and not as texts: there "a-b" would come between "a" and "a/b".
     parts.sort(key=itemgetter(0))
     return parts
 
@@ -169,11 +170,13 @@ def _put(node: _Node, parts: _Parts, at: int) -> _Node:
         below = list(group)
         if len(below[0][0]) == at + 1:
             entry = below.pop(0)[1]
+            # The entry of a directory that is there already is a new mode: what is in it stays.
             keeps = child is not None and entry is not None and entry.kind is Kind.DIRECTORY
             inner = child.children if child is not None and keeps else {}
             child = None if entry is None else _Node(entry, inner)
         if below:
             child = _put_below(child, below, at + 1)
+        # Nothing came of these changes: the node stays, with all that it has worked out.
         if child is before:
             continue
         same = False
@@ -196,6 +199,8 @@ def _put_below(node: _Node | None, parts: _Parts, at: int) -> _Node | None:
 def _difference(old: _Node, new: _Node, path: str) -> Iterator[tuple[str, Entry | None]]:
     for name in sorted({**old.children, **new.children}):
         before, after = old.children.get(name), new.children.get(name)
+        # One node in both trees, so nothing beneath it differs: this is what keeps the cost to what
+        # does.
         if before is after:
             continue
         place = f"{path}/{name}" if path else name
