@@ -89,8 +89,8 @@ class Claims:
         if not keys:
             return Claim()
         said = json.loads(self._store.get(keys[-1]))
+        # Numbers have eight digits, so the last key in the order of the store is the newest.
         return Claim(
-            # Numbers have eight digits, so the last key in the order of the store is the newest.
             number=int(keys[-1].removeprefix(self._prefix)), owner=said["owner"], over=said["over"]
         )
 

@@ -70,6 +70,7 @@ class Bare:
                 started.end()
                 output.drain()
             code = started.exit_code()
+        # This is how the kernel ends who writes a file beyond the limit.
         if not reason and code == 128 + signal.SIGXFSZ:
             reason = f"it wrote a file of more than {told_bytes(command.limits.file_bytes)}"
         return Finished(code, time.monotonic() - began, reason, output.cut)
@@ -151,12 +152,14 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
         order = handed(json.dumps(_order(command, place, home, script)).encode())
         descriptors = (order, theirs_alive, told)
         process = subprocess.Popen(
+            # -I and -S: what a user has set or installed for Python has no part in it.
             [sys.executable, "-I", "-S", supervise.__file__, *map(str, descriptors)],
             stdin=handed(command.stdin),
             stdout=out,
             stderr=err,
             env={},
             pass_fds=descriptors,
+            # Ctrl-C is for the worker, which ends the command in its own way.
             start_new_session=True,
         )
     watch = over = None

@@ -141,6 +141,7 @@ class _Started:
                 _lower(self._pid, kind, most)
             with contextlib.suppress(BrokenPipeError):
                 os.write(self.go, b"go\n")
+        # Closed, so that the file has an end and can be read whole.
         os.close(self.go)
         self.go = -1
         self._wait_until_tied()
@@ -198,6 +199,7 @@ class _Started:
         """See ``Running``: with its first process goes the whole namespace."""
         with contextlib.suppress(ProcessLookupError):
             if self._first >= 0:
+                # By its descriptor: its number may be another process's by now.
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
         if self._first < 0:
             self.process.kill()
@@ -296,6 +298,7 @@ def _options(command: Command, place: Place, files: Mapping[str, int]) -> Iterat
         yield from (bind, str(place.setup.resolve()), SETUP_ROOT)
     for path, descriptor in files.items():
         yield from ("--perms", "0444", "--ro-bind-data", str(descriptor), path)
+    # Last: for all that is mounted above, a place had to be made in it.
     yield from ("--remount-ro", "/", "--chdir", place.root)
     for name, value in _environment(command, place).items():
         yield from ("--setenv", name, value)
@@ -358,6 +361,7 @@ def _filters(status: Path) -> int:
 
 def _lower(pid: int, kind: int, most: int) -> None:
     hard = resource.prlimit(pid, kind)[1]
+    # Never above the hard limit, which only root may raise.
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.prlimit(pid, kind, (most, most))
 
@@ -368,6 +372,7 @@ def _memory_file(data: bytes) -> int:
     try:
         view = memoryview(data)
         while view:
+            # A write may take only a part.
             view = view[os.write(writable, view) :]
         return os.open(f"/proc/self/fd/{writable}", os.O_RDONLY | os.O_CLOEXEC)
     finally:

@@ -57,6 +57,7 @@ def overlays_work(directory: Path) -> bool:
         lower, upper, work = (top / name for name in ("lower", "upper", "work"))
         for path in (lower, upper, work):
             path.mkdir()
+        # A file to delete: whiteouts are what some file systems cannot hold.
         (lower / "gone").write_text("")
         place = Place(lowers=(lower,), upper=upper, work=work)
         # Tried once more if it is killed: the first may have done nothing, or all.

@@ -63,6 +63,7 @@ def changed_in(upper: Path) -> Iterator[Changed]:
             if changed.kind == "directory":
                 below.append(path)
             yield changed
+        # Reversed, as the last one is taken first: names come in their order.
         waiting.extend(reversed(below))
 
 

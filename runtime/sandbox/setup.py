@@ -104,6 +104,7 @@ def made(
     """
     home = top / setup.key(sandbox)
     home.mkdir(parents=True, exist_ok=True)
+    # Before the lock: who fails while this waits has failed for it too.
     failures = _failure(home)[0]
     with _alone(home, on_beat, stop):
         if (there := _made(home)) is not None:
@@ -150,6 +151,7 @@ def _run(
         how = finished.stopped or f"it ended with exit code {finished.exit_code}"
         message = f"the set-up failed: {how}. {_tail(home / 'printed')}"
         _clear(home)
+        # A run that was cancelled says nothing of its commands.
         if not stop.is_set():
             _note_failure(home, number + 1, message)
         raise SetupFailed(message, _read(home / "printed"))

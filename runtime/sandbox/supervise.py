@@ -31,10 +31,12 @@ def main() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
+    # Without a handler the signal is ignored, and nothing is written to wake the wait.
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     child = os.fork()
     if child == 0:
+        # The command must not hold these: it could answer in its supervisor's place.
         for descriptor in (lifeline, status, woken, wake):
             os.close(descriptor)
         _become(order)
@@ -60,6 +62,7 @@ def _become(order: dict[str, Any]) -> None:
         os.chdir(order["directory"])
         os.execve(order["argv"][0], order["argv"], order["env"])
     finally:
+        # Only reached where the command could not take this process's place.
         os.write(2, b"the command could not be started\n")
         os._exit(127)
 
@@ -71,6 +74,7 @@ def _wait(child: int, lifeline: int, woken: int) -> int:
         if lifeline in ready:
             return 128 + signal.SIGKILL
         os.read(woken, 4096)
+        # One wake may stand for several children.
         while (ended := _reaped(os.WNOHANG)) is not None:
             if ended[0] == child:
                 return ended[1]
@@ -80,6 +84,7 @@ def _end_all(child: int) -> None:
     """Kill the command's group and whoever is left, until nobody is."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
+    # Again until none is left: one may be started between the list and the kill.
     while True:
         for pid in _children():
             with contextlib.suppress(ProcessLookupError, PermissionError):

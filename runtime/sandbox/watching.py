@@ -59,6 +59,7 @@ class Watch:
             return many
         threads = 0
         for pid in pids:
+            # Behind the last parenthesis: the name of a program may hold blanks and parentheses.
             status = self._read(f"{pid}/stat").rpartition(b")")[2].split()
             threads += int(status[17]) if len(status) > 17 else 0
         # The first process is the sandbox's own.
@@ -188,6 +189,7 @@ def written_since(top: Path, since: float) -> int:
                         waiting.append(entry.path)
                 except OSError:
                     continue
+                # Times of files are those of the kernel's last tick, a little behind the clock.
                 if status.st_ctime >= since - 1:
                     total += status.st_blocks * 512 + _ENTRY_BYTES
     return total
