@@ -45,7 +45,7 @@ def blame_of(standing: Standing, key: str) -> tuple[Blame, ...]:
         Blame(
             segment_of(line, key),
             position,
-            standing.sources[standing.source(line, key)],
+            standing.sources[standing.source(line)],
             standing.texts[line],
         )
         for position, line in enumerate(standing.lines)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from runtime.archive import keys
 from runtime.archive.difference import Copy, Literal, Op, common_prefix, common_suffix
 from runtime.archive.gaps import UNREADABLE, Gap, gap_of
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import lines_of
+from runtime.archive.recipe import Extents
 from runtime.archive.requests import RequestReader
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.projection.segments import Segment
@@ -56,7 +57,7 @@ def layout_changes(
     for turn, key in attempts_shown(archive, run, last, gaps):
         try:
             edit = reader.layout_edit(key, walk.attempt)
-            stretch = walk.whole(reader.layout(key)) if edit is None else walk.edited(*edit)
+            stretch = walk.anew(reader, key) if edit is None else walk.edited(*edit)
             if stretch.size != reader.layout_bytes(key):
                 raise ObjectCorrupt(
                     f"{key}: the layout put together has another size than the one that was written"
@@ -71,13 +72,14 @@ def layout_changes(
 
 class _Stretch(NamedTuple):
     """``new`` in place of the bytes ``start`` to ``stop`` of a document, which then has ``size``
-    bytes.
+    bytes; where they are, if that was read.
     """
 
     start: int
     stop: int
     new: bytes
     size: int
+    extents: Extents | None = None
 
 
 class _Walk:
@@ -89,6 +91,10 @@ class _Walk:
         self.attempt: str | None = None
         self._document = bytearray()
         self._lines = 0
+        # Where the last layout was of which that was read, and how many bytes of its start no edit
+        # has touched since.
+        self._extents: Extents = ()
+        self._untouched = 0
 
     def edited(self, ops: list[Op], literals: bytes) -> _Stretch:
         """The stretch that ops change: what is between a copy of the start and one of the end."""
@@ -113,12 +119,24 @@ class _Walk:
                 new.append(bytes(old[op.offset : op.offset + op.length]))
         return self._of_lines(head, stop, b"".join(new))
 
-    def whole(self, document: bytes) -> _Stretch:
-        """The stretch in which ``document`` differs."""
-        old = bytes(self._document)
-        head = common_prefix(old, 0, document, 0)
-        tail = common_suffix(old, document, min(len(old), len(document)) - head)
-        return self._of_lines(head, len(old) - tail, document[head : len(document) - tail])
+    def anew(self, reader: RequestReader, key: str) -> _Stretch:
+        """The stretch in which the layout of attempt ``key`` differs, told by no other's recipe."""
+        extents = reader.layout_extents(key)
+        same, size = 0, 0
+        for old, new in zip(self._extents, extents, strict=False):
+            if old != new or size + new.length > self._untouched:
+                break
+            same, size = same + 1, size + new.length
+        # Most of a long prompt is where it was: putting it together again would take most of a
+        # walk's time.
+        document = reader.layout_of(extents[same:])
+        rest = bytes(self._document[size:])
+        head = common_prefix(rest, 0, document, 0)
+        tail = common_suffix(rest, document, min(len(rest), len(document)) - head)
+        stretch = self._of_lines(
+            size + head, size + len(rest) - tail, document[head : len(document) - tail]
+        )
+        return stretch._replace(extents=extents)
 
     def _of_lines(self, start: int, stop: int, new: bytes) -> _Stretch:
         """The stretch, widened to whole lines."""
@@ -137,10 +155,14 @@ class _Walk:
 
     def take(self, turn: int, key: str, stretch: _Stretch) -> LayoutChange:
         """Go on to the document that a stretch makes."""
-        start, stop, new, _ = stretch
+        start, stop, new, size, extents = stretch
         behind = self._document.count(b"\n", start)
         removed, added = list(lines_of(bytes(self._document[start:stop]))), list(lines_of(new))
         self._document[start:stop] = new
+        if extents is None:
+            self._untouched = min(self._untouched, start)
+        else:
+            self._extents, self._untouched = extents, size
         kept = self._lines - behind
         self._lines += len(added) - len(removed)
         self.attempt = key
@@ -207,14 +229,16 @@ class Standing:
         only moved stays.
         """
         self.lines[change.start : change.start + len(change.removed)] = change.added
+        unnamed = [line for line in dict.fromkeys(change.added) if line not in self._named]
+        self._named.update(zip(unnamed, _sources_of(unnamed, change.attempt), strict=True))
         for line in change.added:
-            source = self.source(line, change.attempt)
+            source = self._named[line]
             self.texts.setdefault(line, change.turn)
             self.sources.setdefault(source, change.turn)
             self._count[line] += 1
             self._sources[source] += 1
         for line in change.removed:
-            source = self.source(line, change.attempt)
+            source = self._named[line]
             self._count[line] -= 1
             self._sources[source] -= 1
             if not self._count[line]:
@@ -222,27 +246,26 @@ class Standing:
             if not self._sources[source]:
                 del self._sources[source], self.sources[source]
 
-    def source(self, line: bytes, key: str) -> tuple[str, str]:
-        """The kind and origin of a line of the layout of attempt ``key``."""
-        source = self._named.get(line)
-        if source is None:
-            fields = fields_of(line, key)
-            source = self._named[line] = (str(fields["kind"]), str(fields["origin"]))
-        return source
+    def source(self, line: bytes) -> tuple[str, str]:
+        """The kind and origin of a line that stands."""
+        return self._named[line]
 
 
-def fields_of(line: bytes, key: str) -> Mapping[str, Any]:
-    """The fields of a line of the layout of attempt ``key``.
+def _sources_of(lines: list[bytes], key: str) -> list[tuple[str, str]]:
+    """The kind and origin of each of some lines of the layout of attempt ``key``.
 
     Raises:
-        ObjectCorrupt: if it is no segment.
+        ObjectCorrupt: if one of them is no segment.
     """
     try:
-        fields = json.loads(line)
-        fields["kind"], fields["origin"]
+        # One call of the parser: of the walk's time, that of many small calls is a good part.
+        fields = json.loads(b"[" + b",".join(lines) + b"]")
+        sources = [(str(one["kind"]), str(one["origin"])) for one in fields]
+        if len(sources) != len(lines):
+            raise ValueError(f"{len(lines)} lines hold {len(sources)} values")
     except (ValueError, TypeError, KeyError) as error:
         raise ObjectCorrupt(f"{key}: a line of its layout is no segment: {error}") from error
-    return fields  # type: ignore[no-any-return]
+    return sources
 
 
 def segment_of(line: bytes, key: str) -> Segment:

@@ -315,6 +315,22 @@ class RequestReader:
             )
         return layout
 
+    def layout_extents(self, key: str) -> Extents:
+        """Where the document of the attempt's layout is.
+
+        Raises:
+            ObjectMissing, ObjectCorrupt: as for ``wire``.
+        """
+        return self.place(key).layout
+
+    def layout_of(self, extents: Extents) -> bytes:
+        """The bytes of a stretch of a layout.
+
+        Raises:
+            ObjectMissing, ObjectCorrupt: as for ``wire``.
+        """
+        return self._put_together(extents, self._literals_of_layout)
+
     def layout_edit(self, key: str, before: str | None) -> Edit | None:
         """How the attempt's layout is made from that of the attempt ``before``; None if its recipe
         is not told by that one.

@@ -12,9 +12,12 @@ from archive_jobs import Written, blocks, chat, segment, step_record, write_run
 
 from runtime.archive.blame import blame, left
 from runtime.archive.causes import Why, causes
+from runtime.archive.changes import layout_changes
 from runtime.archive.inspect import Blame
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
+from runtime.archive.recipe import Extents
+from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore
 from runtime.job.condensed import CondensationOutcome
 from runtime.projection.segments import Role, Segment, SegmentKind
@@ -106,6 +109,31 @@ def test_each_object_is_read_once(
     assert len(attempts) == len(set(attempts)) == 300
     assert [key for key in store.reads if key.endswith(".step")] == []
     assert found == by_definition((turn, job.layouts["a", turn]) for turn in range(1, 301))
+
+
+@pytest.mark.slow
+def test_of_a_prompt_that_grows_its_news_alone_is_put_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a chain of recipes begins anew, what stands in the prompt as before is not read again:
+    less than a sixth of those prompts' bytes.
+    """
+    put_together: list[int] = []
+    layout_of = RequestReader.layout_of
+
+    def counted(reader: RequestReader, extents: Extents) -> bytes:
+        stretch = layout_of(reader, extents)
+        put_together.append(len(stretch))
+        return stretch
+
+    monkeypatch.setattr(RequestReader, "layout_of", counted)
+    job = Written(JobArchive(MemoryStore(), "nightly", "job"))
+    write_run(job, "a", range(1, 401), None, chat(random.Random(2)))
+    changes = list(layout_changes(job.archive, "a"))
+    reader = RequestReader(job.archive.store.get)
+    anew = [c.attempt for c in changes if reader.object(c.attempt).header["base"] is None]
+    assert len(put_together) == len(anew) > 20
+    assert sum(put_together) * 6 < sum(reader.layout_bytes(key) for key in anew)
 
 
 def text_of(kind: SegmentKind, text: str, origin: str, *, tail: bool = False) -> Segment:
