@@ -15,7 +15,9 @@ many objects at most.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +37,8 @@ KEYFRAME_EVERY = 16
 PACK_BYTES = 4 * 1024 * 1024
 PACK_FILES = 64
 """How many files a pack holds about."""
+PACKS_AT_ONCE = 8
+"""How many packs are held in memory, and written side by side."""
 
 CHANGE_BYTES = 256 * 1024 * 1024
 """The most bytes that one version may bring."""
@@ -135,15 +139,7 @@ class Trees:
             # It was here, and was deleted with the last job that used it: so was what it leans on.
             self._forget()
         spots: dict[str, Spot] = {}
-        packs: dict[str, str] = {}
-        for pack in _packed(tree, spots):
-            data = b"".join(read(path) for path, _ in pack)
-            key, digest = self._write_pack(data)
-            offset = 0
-            for _, entry in pack:
-                spots[entry.content] = Spot(key, offset)
-                offset += entry.size
-            packs[key] = digest
+        packs = self._write_packs(tree, read, spots)
         form = TreeForm(version=version, sources=tuple(packs), uses=packs)
         numbers = {key: number for number, key in enumerate(packs, 1)}
         placed = ((path, _at(entry, spots)) for path, entry in tree.under())
@@ -313,15 +309,39 @@ class Trees:
                 self._data.put(key, data)
         return data
 
-    def _write_pack(self, data: bytes) -> tuple[str, str]:
-        key = _PACKS + digest_bytes(data).removeprefix("sha256:")
+    def _write_packs(
+        self, tree: Tree, read: Callable[[str], bytes], spots: dict[str, Spot]
+    ) -> dict[str, str]:
+        """The packs of a base, written, and their digests by their keys, in their order; what lies
+        where is put into ``spots``.
+
+        A pack waits for a disk or a network, and a base may have thousands: some go at once.
+        """
+        packs: dict[str, str] = {}
+        going: deque[tuple[str, Future[str]]] = deque()
+        with ThreadPoolExecutor(PACKS_AT_ONCE, thread_name_prefix="holdfast-packs") as pool:
+            for pack in _packed(tree):
+                data = b"".join(read(path) for path, _ in pack)
+                key = _PACKS + digest_bytes(data).removeprefix("sha256:")
+                offset = 0
+                for _, entry in pack:
+                    spots[entry.content] = Spot(key, offset)
+                    offset += entry.size
+                going.append((key, pool.submit(self._write_pack, key, data)))
+                if len(going) == PACKS_AT_ONCE:
+                    key, written = going.popleft()
+                    packs[key] = written.result()
+            packs.update((key, written.result()) for key, written in going)
+        return packs
+
+    def _write_pack(self, key: str, data: bytes) -> str:
         try:
-            return key, self.digest(key)
+            return self.digest(key)
         except ObjectMissing:
             parts = (Part("data", compress(data), len(data)),)
             sealed, _ = seal(key, header(Pack().header(), parts), parts)
             self._store.put_if_absent(key, sealed)
-            return key, digest_bytes(sealed)
+            return digest_bytes(sealed)
 
     def _put(self, form: TreeForm, parts: list[Part]) -> bool:
         key = tree_key(form.version)
@@ -334,10 +354,10 @@ def tree_key(version: str) -> str:
     return TREES + version.removeprefix("sha256:")
 
 
-def _packed(tree: Tree, seen: dict[str, Spot]) -> Iterator[list[tuple[str, Entry]]]:
-    """The files of a tree whose bytes are not in ``seen``, in packs; equal files come once."""
+def _packed(tree: Tree) -> Iterator[list[tuple[str, Entry]]]:
+    """The files of a tree in packs; equal files come once."""
     pack: list[tuple[str, Entry]] = []
-    size, taken = 0, set(seen)
+    size, taken = 0, set[str]()
     for path, entry in tree.under():
         if not entry.is_file or entry.size == 0 or entry.content in taken:
             continue

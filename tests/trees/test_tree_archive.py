@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import threading
 
 import pytest
 
 from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import KEYFRAME_EVERY, TooMuch, Trees, tree_key
-from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.trees.entries import Entry, directory_entry, file_entry, link_entry
 from runtime.trees.tree import Tree
 
@@ -152,3 +154,39 @@ def test_a_change_reads_nothing_that_the_process_knows() -> None:
         version = changed(trees, version, {"a": b"%d" % turn})
     assert len(store.read) <= KEYFRAME_EVERY + 1
     assert tree_key(base_of(trees, content)) not in store.read
+
+
+class Meeting(MemoryStore):
+    """A store whose first two packs wait for each other; with ``full``, it takes no pack more."""
+
+    def __init__(self, *, full: bool = False) -> None:
+        super().__init__()
+        self._full = full
+        self._met = threading.Barrier(2)
+        self._numbers = itertools.count()
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Let the first two go together."""
+        if "/packs/" in key and (number := next(self._numbers)) < 2:
+            self._met.wait(timeout=60)
+        elif "/packs/" in key and self._full:
+            raise ArchiveError(f"no room for pack {number}")
+        return super().put_if_absent(key, data)
+
+
+def test_packs_of_a_base_are_written_side_by_side() -> None:
+    """One pack need not be there before the next one is on its way."""
+    store, content = Meeting(), files(500)
+    base = base_of(Trees(store), content)
+    read = Trees(store)
+    assert {
+        path: read.content(entry) for path, entry in read.tree(base).under() if entry.is_file
+    } == {**content, "none": b""}
+
+
+def test_a_base_is_not_there_without_all_of_its_packs() -> None:
+    """A pack that cannot be written is told, and no tree names it."""
+    store = Meeting(full=True)
+    with pytest.raises(ArchiveError, match="no room for pack"):
+        base_of(Trees(store), files(500))
+    assert [key for key in store.list("") if "/trees/" in key] == []
