@@ -3,25 +3,32 @@
 ``python -m benchmarks.workspace`` makes directories of 100 to 100,000 files and runs commands in
 them that change none, one or 100 files: in an overlay, whose upper layer is the change, and in the
 files themselves, which are then looked through. ``git add -A && git commit`` gets the same changes
-of the same tree in the same run. Times are medians of several: by the clock, which says how busy
-the machine was too, and of processors, of all processes that took part. An effect's include the
-sandbox, taking the change in, archiving it, and bringing the checkout to the new version.
+of the same tree in the same run, with git's defaults and a base that is packed, as a clone is.
+Times are medians of several: by the clock, which says how busy the machine was too, and of
+processors, of all processes that took part. An effect's include the sandbox, taking the change in,
+archiving it, and bringing the checkout to the new version.
+
+The base is taken in, archived and laid out once a size for both ways; what that takes is told on
+stderr, and is in no row.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import itertools
 import os
 import resource
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from activities.commands import Commands
@@ -43,7 +50,15 @@ _PR_SET_CHILD_SUBREAPER = 36
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = (0, 1, 100)
 REPEATS = 5
-KEY = JobKey(batch="bench", job="job")
+REPEATS_OF_MOST = 3
+"""At the most files, where looking through all of them takes seconds."""
+_GIT = {
+    # What the machine's user has set is nobody else's.
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    **{f"GIT_{who}_NAME": "b" for who in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{who}_EMAIL": "b@example.org" for who in ("AUTHOR", "COMMITTER")},
+}
 HEADER = """\
 | files | changed | way | ms an effect | of processors | writes | bytes archived \
 | git add && commit, ms | of processors |
@@ -100,24 +115,46 @@ def shell(changed: int, number: int, files: int) -> str:
 
 def lay_out(root: Path, files: int) -> None:
     """A directory of small files in up to a hundred others."""
+    for number in range(min(files, 100)):
+        (root / f"d{number}").mkdir(parents=True)
     for number in range(files):
-        folder = root / f"d{number % 100}"
-        folder.mkdir(exist_ok=True, parents=True)
-        (folder / f"f{number}.txt").write_text(f"{number}\n" * 20)
+        # A path of pathlib costs as much as the file.
+        with open(f"{root}/d{number % 100}/f{number}.txt", "w") as file:  # noqa: PTH123
+            file.write(f"{number}\n" * 20)
 
 
-def git(root: Path, *arguments: str) -> None:
-    """Run git in ``root``."""
-    who = ("-c", "user.name=b", "-c", "user.email=b@example.org", "-c", "gc.auto=0")
-    subprocess.run(["git", "-C", str(root), *who, *arguments], check=True, capture_output=True)
+def git(root: Path, *arguments: str, fails: bool = False) -> None:
+    """Run git in ``root``; what ``fails`` ends with 1."""
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments], capture_output=True, env={**os.environ, **_GIT}
+    )
+    if done.returncode != fails:
+        raise RuntimeError(f"git {arguments}: {done.stderr.decode()}")
 
 
-def timed(repeat: Callable[[int], None]) -> Took:
+def commit_base(root: Path) -> None:
+    """A repository of the directory, with one commit, all in one pack."""
+    git(root, "init", "-q")
+    # Files above the threshold go to a pack at once; the option holds for this command alone.
+    git(root, "-c", "core.bigFileThreshold=1", "add", "-A")
+    git(root, "commit", "-q", "-m", "base")
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Say on stderr how long something took that is in no row."""
+    began, had = time.perf_counter(), processor_seconds()
+    yield
+    took, used = time.perf_counter() - began, processor_seconds() - had
+    print(f"{what}: {took:,.1f} s, {used:,.1f} s of processors", file=sys.stderr, flush=True)
+
+
+def timed(repeats: int, repeat: Callable[[], None]) -> Took:
     """The medians of some runs."""
     took, used = [], []
-    for number in range(REPEATS):
+    for _ in range(repeats):
         began, had = time.perf_counter(), processor_seconds()
-        repeat(number)
+        repeat()
         took.append((time.perf_counter() - began) * 1000)
         used.append((processor_seconds() - had) * 1000)
     return Took(statistics.median(took), statistics.median(used))
@@ -139,39 +176,55 @@ def processor_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in both)
 
 
-def git_took(source: Path, changed: int, files: int) -> Took:
-    """A command, ``git add -A`` and a commit."""
+class Base:
+    """A directory of ``files`` files, taken in and archived once, for the jobs of both ways."""
 
-    def once(number: int) -> None:
-        command = shell(changed, number + 1000 * changed + 1, files)
-        subprocess.run(["sh", "-c", command], cwd=source, check=True)
-        git(source, "add", "-A")
-        git(source, "commit", "-q", "--allow-empty", "-m", "effect")
+    def __init__(self, top: Path, files: int) -> None:
+        self.source, self.files = top / "source", files
+        self.store = Counting(top / "archive")
+        self.trees = Trees(self.store)
+        self.checkouts = Checkouts(top / "workspaces", self.trees)
+        self.digests = Digests()
+        self._numbers = itertools.count(1)
+        with told(f"{files:,} files: made"):
+            lay_out(self.source, files)
+        with told(f"{files:,} files: taken in"):
+            tree = take(self.source, excluded((".git/",)), self.digests).tree
+        with told(f"{files:,} files: archived"):
+            written = self.trees.write_base(tree, lambda path: read_file(self.source / path)[0])
+        self.version = written.tree.version
+        with told(f"{files:,} files: committed to git"):
+            commit_base(self.source)
 
-    return timed(once)
+    def command(self, changed: int) -> str:
+        """One that changes so many files to what nobody has made of them before."""
+        return shell(changed, next(self._numbers), self.files)
+
+    def commit(self, changed: int) -> None:
+        """A command, ``git add -A`` and ``git commit``, which has nothing to do where nothing
+        changed.
+        """
+        subprocess.run(["sh", "-c", self.command(changed)], cwd=self.source, check=True)
+        git(self.source, "add", "-A")
+        git(self.source, "commit", "-q", "-m", "effect", fails=changed == 0)
 
 
 class Job:
-    """A job's workspace with ``files`` files, outside of Temporal."""
+    """A job's workspace, outside of Temporal."""
 
-    def __init__(self, top: Path, source: Path, way: str) -> None:
-        self.store = Counting(top / f"archive-{way}")
-        self.trees = Trees(self.store)
-        self.checkouts = Checkouts(top / f"workspaces-{way}", self.trees)
-        versions = Versions(self.checkouts)
-        versions.overlays = way == "overlay"
-        self.commands = Commands(versions, Setups(versions), Digests())
-        tree = take(source, excluded((".git/",)), Digests()).tree
-        self.version = self.trees.write_base(
-            tree, lambda path: read_file(source / path)[0]
-        ).tree.version
-        self.linked = way == "overlay"
+    def __init__(self, base: Base, way: str) -> None:
+        self.base, self.key = base, JobKey(batch="bench", job=way)
+        versions = Versions(base.checkouts)
+        versions.overlays = self.linked = way == "overlay"
+        self.commands = Commands(versions, Setups(versions), base.digests)
+        self.version = base.version
         self.effects = 0
 
-    def effect(self, command: str) -> None:
+    def effect(self, changed: int) -> None:
         """One command, archived, and the files at the version after it."""
+        command = self.base.command(changed)
         change = WorkspaceChange(
-            key=KEY,
+            key=self.key,
             turn=1,
             effect=self.effects,
             held=HeldVersion(version=self.version),
@@ -181,38 +234,34 @@ class Job:
         )
         ran = self.commands.run(change, threading.Event(), lambda line: None)
         uses = [tree_key(ran.version)] if ran.version != self.version else []
-        archive = JobArchive.of(self.store, KEY)
+        archive = JobArchive.of(self.base.store, self.key)
         archive.write_effect("run", 1, self.effects, {"value": ran.value}, uses, ran.texts)
         self.effects += 1
         self.version = ran.version
-        with self.checkouts.of(KEY, linked=self.linked).at(self.version):
+        with self.base.checkouts.of(self.key, linked=self.linked).at(self.version):
             pass
 
 
 def rows(files: int) -> list[Row]:
     """All ways and changes at one size."""
     found = []
+    repeats = REPEATS_OF_MOST if files == SIZES[-1] else REPEATS
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as directory:
-        top = Path(directory)
-        source = top / "source"
-        lay_out(source, files)
-        jobs = {way: Job(top, source, way) for way in ("overlay", "look through")}
-        git(source, "init", "-q")
-        git(source, "add", "-A")
-        git(source, "commit", "-q", "-m", "base")
+        base = Base(Path(directory), files)
+        jobs = {way: Job(base, way) for way in ("overlay", "look through")}
+        for way, job in jobs.items():
+            with told(f"{files:,} files: laid out, first effect: {way}"):
+                job.effect(0)
         for changed in CHANGES:
-            beside = git_took(source, changed, files)
+            base.commit(changed)
+            beside = timed(repeats, partial(base.commit, changed))
             for way, job in jobs.items():
-                job.effect(":")
-                writes, size = job.store.writes, job.store.bytes
-                took = timed(
-                    lambda number, job=job, changed=changed: job.effect(  # type: ignore[misc]
-                        shell(changed, number + 1000 * changed + 1, files)
-                    )
-                )
-                writes, size = job.store.writes - writes, job.store.bytes - size
+                job.effect(changed)
+                writes, size = base.store.writes, base.store.bytes
+                took = timed(repeats, partial(job.effect, changed))
+                writes, size = base.store.writes - writes, base.store.bytes - size
                 found.append(
-                    Row(files, changed, way, took, writes / REPEATS, size / REPEATS, beside)
+                    Row(files, changed, way, took, writes / repeats, size / repeats, beside)
                 )
     return found
 
