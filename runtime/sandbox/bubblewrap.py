@@ -10,6 +10,7 @@ its filter, which can be seen: only then is the shell in it, which waits to read
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import resource
@@ -153,15 +154,13 @@ class _Started:
     def _wait_until_tied(self) -> None:
         """Until the first process has its filter; where there is none, nothing tells."""
         # A worker in a container has some already, which its children inherit.
-        inherited = _filters(Path("/proc/self/status"))
-        if system_calls.program() is None or inherited < 0:
+        inherited = _own_filters()
+        if system_calls.program() is None or inherited < 0 or self._first < 0:
             return
-        status = Path(f"/proc/{self._pid}/status")
-        while self._first >= 0 and not readable(self._first):
-            with contextlib.suppress(OSError):
-                if _filters(status) > inherited:
-                    return
-            time.sleep(0.001)
+        # Opened once: it is read some ten times while bubblewrap mounts.
+        with contextlib.suppress(OSError), _opened(f"/proc/{self._pid}/status") as status:
+            while not readable(self._first) and _filters(status) <= inherited:
+                time.sleep(0.001)
 
     def over(self) -> bool:
         """See ``Running``."""
@@ -262,7 +261,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
         if (refused := system_calls.program()) is not None:
             passed.append(handed(refused))
             options += ["--seccomp", str(passed[-1])]
-        arguments = handed(b"\0".join(os.fsencode(option) for option in options) + b"\0")
+        arguments = handed(os.fsencode("\0".join(options)) + b"\0")
         process = subprocess.Popen(
             [str(binary), "--args", str(arguments), "--", "/bin/sh", "-c", _START, _SHELL],
             stdin=heard,
@@ -353,9 +352,30 @@ def _kernel_limits(limits: Limits) -> dict[int, int]:
     }
 
 
-def _filters(status: Path) -> int:
-    """How many filters of system calls a process has; -1 before Linux 5.9, which does not tell."""
-    told = status.read_bytes().partition(b"Seccomp_filters:")[2].split(maxsplit=1)
+@functools.cache
+def _own_filters() -> int:
+    """How many filters of system calls this process has; see ``_filters``."""
+    with _opened("/proc/self/status") as status:
+        return _filters(status)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _filters(status: int) -> int:
+    """How many filters of system calls the process of an open ``status`` has; -1 before Linux 5.9,
+    which does not tell.
+
+    Raises:
+        ProcessLookupError: if it is gone.
+    """
+    told = os.pread(status, 1 << 16, 0).partition(b"Seccomp_filters:")[2].split(maxsplit=1)
     return int(told[0]) if told else -1
 
 

@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 USER, UID = "user", 1000
@@ -49,24 +50,22 @@ def system_mounts(*, network: bool, setup: bool) -> Iterator[str]:
     """bubblewrap's options for ``/usr`` and its like, ``/etc`` and the Python outside ``/usr``."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _TOP:
-        path = Path("/", name)
-        if path.is_symlink():
-            yield from ("--symlink", str(path.readlink()), str(path))
-        elif path.is_dir():
-            yield from ("--ro-bind", str(path), str(path))
+        path = f"/{name}"
+        if os.path.islink(path):  # noqa: PTH114 for each command
+            yield from ("--symlink", os.readlink(path), path)  # noqa: PTH115 as above
+        elif os.path.isdir(path):  # noqa: PTH112 as above
+            yield from ("--ro-bind", path, path)
     # NixOS and Guix keep what /usr and /bin point to there.
     for store in ("/nix/store", "/gnu/store", "/run/current-system/sw"):
-        if Path(store).is_dir():
+        if os.path.isdir(store):  # noqa: PTH112 as above
             yield from ("--ro-bind", store, store)
     yield from ("--perms", "0755", "--dir", "/etc")
-    etc = Path("/etc")
-    names = (*_ETC, *(_ETC_NETWORK if network else ()), *(_ETC_SETUP if setup else ()))
-    for name in names:
-        yield from _bound(f"{etc}/{name}")
-    there = sorted(os.listdir(etc)) if etc.is_dir() else []  # noqa: PTH208 for each command
-    for pattern in _ETC_GLOBS:
-        for name in fnmatch.filter(there, pattern):
-            yield from _bound(f"{etc}/{name}")
+    there = _names("/etc")
+    asked = (*_ETC, *(_ETC_NETWORK if network else ()), *(_ETC_SETUP if setup else ()))
+    found = (name for glob in _ETC_GLOBS for name in sorted(fnmatch.filter(there, glob)))
+    for name in (*asked, *found):
+        if (link := there.get(name.partition("/")[0])) is not None:
+            yield from _bound(f"/etc/{name}", plain=not link and "/" not in name)
     if (prefix := python_prefix()) is not None:
         yield from ("--ro-bind", str(prefix), str(prefix))
 
@@ -82,17 +81,33 @@ def python_prefix() -> Path | None:
     """Where the Python that runs Holdfast is installed, if not in ``/usr`` and not so high up that
     others' files lie beneath; its virtual environment is none of a command's.
     """
-    prefix = Path(sys.base_prefix).resolve()
+    return _outside(sys.base_prefix, Path.home(), Path.cwd())
+
+
+@lru_cache(maxsize=16)
+def _outside(base_prefix: str, *kept_from: Path) -> Path | None:
+    prefix = Path(base_prefix).resolve()
     seen = any(prefix.is_relative_to(top) for top in ("/usr", "/nix/store", "/gnu/store"))
-    beneath = any(kept.is_relative_to(prefix) for kept in (Path.home(), Path.cwd()))
+    beneath = any(kept.is_relative_to(prefix) for kept in kept_from)
     if seen or beneath or not (prefix / "bin" / "python3").exists():
         return None
     return prefix
 
 
-def _bound(path: str) -> Iterator[str]:
+def _names(directory: str) -> dict[str, bool]:
+    """What is in a directory, and whether it is a symbolic link; nothing where there is none."""
+    try:
+        with os.scandir(directory) as entries:
+            return {entry.name: entry.is_symlink() for entry in entries}
+    except OSError:
+        return {}
+
+
+def _bound(path: str, *, plain: bool) -> Iterator[str]:
     """The file itself if ``path`` is a symbolic link out of ``/etc``, as that of systemd's resolver
-    is.
+    is; what is ``plain`` is none.
     """
-    if os.path.exists(path):  # noqa: PTH110 for each command
+    if plain:
+        yield from ("--ro-bind", path, path)
+    elif os.path.exists(path):  # noqa: PTH110 for each command
         yield from ("--ro-bind", os.path.realpath(path), path)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
 
 from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import Trees
@@ -270,3 +271,27 @@ def test_what_a_command_left_stays_where_somebody_reads_the_files(tmp_path: Path
     assert (other / "b").exists()
     with checkout.at(after) as files:
         assert kept(files).tree.version == after
+
+
+_NAMES = st.sampled_from(["a", "b", "c"])
+_PATHS = st.lists(_NAMES, min_size=1, max_size=4).map("/".join)
+_PATTERNS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "!"]),
+    st.sampled_from(["", "/", "**/"]),
+    _PATHS,
+    st.sampled_from(["/", "/", "/", "", "/**"]),
+)
+
+
+@given(patterns=st.lists(_PATTERNS, min_size=1, max_size=3), path=_PATHS)
+def test_what_is_left_out_is_what_the_patterns_say(patterns: list[str], path: str) -> None:
+    """A path is, or a directory above it, whatever was asked before."""
+    spec, names = GitIgnoreSpec.from_lines(patterns), path.split("/")
+    above = any(spec.match_file("/".join(names[:n]) + "/") for n in range(1, len(names)))
+    leave = excluded(tuple(patterns))
+
+    assert leave.above(path) == (above or spec.match_file(path))
+    assert leave.above(path, directory=True) == (above or spec.match_file(f"{path}/"))
+    if not above:
+        assert leave.has(path) == spec.match_file(path)

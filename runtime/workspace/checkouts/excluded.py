@@ -12,14 +12,20 @@ class Excluded:
     """Which paths are left out. A directory that is left out goes with all that is in it."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._spec = GitIgnoreSpec.from_lines(patterns)
+        lines = tuple(patterns)
+        self._spec = GitIgnoreSpec.from_lines(lines)
+        # Where all are of directories, what is left out is so by a directory above it.
+        self._of_files = not all(line.endswith("/") for line in lines)
         self._has_directory = lru_cache(maxsize=4096)(self._has)
+        self._below = lru_cache(maxsize=4096)(self._is_below)
 
     def has(self, path: str, *, directory: bool = False) -> bool:
         """Whether a path is left out. Its directories are asked for by themselves."""
         if not self._spec.patterns:
             return False
-        return self._has_directory(path, True) if directory else self._has(path, False)
+        if directory:
+            return self._has_directory(path, True)
+        return self._of_files and self._has(path, False)
 
     def _has(self, path: str, directory: bool) -> bool:
         told = path
@@ -31,11 +37,11 @@ class Excluded:
         """Whether a path, or a directory above it, is left out."""
         if not self._spec.patterns:
             return False
-        names = path.split("/")
-        ups = ("/".join(names[:n]) for n in range(1, len(names)))
-        return any(self.has(up, directory=True) for up in ups) or self.has(
-            path, directory=directory
-        )
+        above = path.rpartition("/")[0]
+        return bool(above and self._below(above)) or self.has(path, directory=directory)
+
+    def _is_below(self, folder: str) -> bool:
+        return self.above(folder, directory=True)
 
 
 @lru_cache(maxsize=64)

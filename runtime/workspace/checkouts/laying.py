@@ -90,6 +90,9 @@ def move_file(left: str, place: str, entry: Entry) -> bool:
         os.chmod(left, entry.mode)  # noqa: PTH101 as above
     moment = EPOCH + entry.depth
     os.utime(left, (moment, moment))
+    # Onto an old file ext4 would write the new one's bytes to the disk first, file by file.
+    with suppress(FileNotFoundError):
+        os.unlink(place)  # noqa: PTH108 as above
     os.rename(left, place)  # noqa: PTH104 as above
     return True
 
@@ -123,7 +126,10 @@ def _remove(place: str) -> None:
 
 def _open_above(root: Path, path: str, opened: dict[str, None]) -> None:
     """Make the directories above a path, and let their owner write in them meanwhile."""
-    names = path.split("/")[:-1]
+    above = path.rpartition("/")[0]
+    if above in opened:
+        return
+    names = above.split("/")
     for count in range(1, len(names) + 1):
         folder = "/".join(names[:count])
         if folder in opened:

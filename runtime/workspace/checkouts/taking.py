@@ -199,7 +199,7 @@ def _entry(place: str, change: Changed) -> tuple[Entry, bytes]:
         return directory_entry(change.mode), b""
     if change.kind == "symlink":
         return link_entry(os.readlink(place)), b""  # noqa: PTH115 as above
-    check_size(os.lstat(place).st_size)
+    check_size(change.size)
     data = read_file(place)[0]
     return file_entry(data, change.mode), data
 
