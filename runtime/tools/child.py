@@ -37,6 +37,7 @@ MAX_THREADS = 64
 def main() -> None:
     """Serve until the worker is gone."""
     search_path, channel, lifeline = sys.argv[2:5]
+    # A module may parse the arguments of its process, and these are none of its own.
     sys.argv = ["holdfast-tools"]
     # This process is killed in the end: what a tool prints would stay in its buffers.
     if isinstance(sys.stdout, TextIOWrapper):

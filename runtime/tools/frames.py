@@ -72,6 +72,7 @@ class Channel:
         while len(parts) < length:
             try:
                 part = self._connection.recv(min(length - len(parts), 1 << 20))
+            # One that was killed may leave a reset in place of an end.
             except ConnectionError:
                 part = b""
             if not part:

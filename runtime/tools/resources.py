@@ -39,6 +39,7 @@ async def resources_of(session: ClientSession) -> list[Resource | ResourceTempla
     """All that the server lists, templates last."""
     listed: list[Resource | ResourceTemplate] = []
     cursor: str | None = None
+    # A server may always have another page.
     for _ in range(MOST_PAGES):
         page = await session.list_resources(params=PaginatedRequestParams(cursor=cursor))
         listed += page.resources
@@ -121,5 +122,6 @@ def _text(one: TextResourceContents | BlobResourceContents) -> str:
 def _bounded(text: str, kind: str) -> dict[str, str]:
     beyond = len(text) - MOST_TEXT
     note = f"the first {MOST_TEXT:,} characters of {len(text):,}" if beyond > 0 else ""
+    # Lone surrogates, which JSON can spell, are no UTF-8.
     text = text[:MOST_TEXT].encode("utf-8", "backslashreplace").decode()
     return {"text": text, "kind": kind, "note": note}

@@ -80,6 +80,7 @@ def _texts(values: list[Any]) -> bool:
 def _default(schema: Any) -> str:
     """The default as it is written where that is a short scalar, else ``...``."""
     value = schema.get("default") if isinstance(schema, Mapping) else None
+    # Infinity and NaN have no literal.
     if isinstance(value, float) and not math.isfinite(value):
         return "..."
     if not isinstance(value, bool | int | float | str):

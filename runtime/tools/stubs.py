@@ -45,6 +45,7 @@ def stub_line(name: str, signature: inspect.Signature) -> str:
     kinds = [parameter.kind for parameter in signature.parameters.values()]
     for index, parameter in enumerate(signature.parameters.values()):
         kind = parameter.kind
+        # Once, and only where no ``*args`` says the same.
         if kind is parameter.KEYWORD_ONLY and not {parameter.VAR_POSITIONAL, kind} & set(
             kinds[:index]
         ):

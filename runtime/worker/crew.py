@@ -84,6 +84,7 @@ class Crew:
             process = await self._start(number)
             code = await process.wait()
             self._processes.discard(process)
+            # What it was given is what all others were given.
             if code == BAD_INPUT:
                 self.tell(f"worker {number} ended (exit code {code}), and so would any other")
                 return code
@@ -109,6 +110,7 @@ class Crew:
         return process
 
     async def _stop(self) -> None:
+        # A copy: each that ends is taken out of the set.
         left = list(self._processes)
         self._signal(signal.SIGTERM)
         waiting = [asyncio.create_task(process.wait()) for process in left]
@@ -144,6 +146,7 @@ def fitting_size(jobs: int | None = None, *, shared: bool) -> int:
     """
     size = _cores() - shared
     if jobs is not None:
+        # The first one is started for however few.
         size = min(size, 1 + jobs // JOBS_EACH)
     return max(1, min(size, MOST))
 

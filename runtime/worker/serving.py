@@ -145,6 +145,8 @@ class BatchWorkers:
             for batch in mine:
                 self._start(batch)
         split = any(batch.split for batch in mine)
+        # A worker that was given no roles takes part in all, but only where a batch is split by
+        # them.
         await self._help(others, self._roles if split else self.roles or ())
         queues = (queue for batch in mine for queue in batch.limited)
         await limited.want(queue for queue in queues if role_of(queue) in self._roles)
@@ -194,10 +196,12 @@ class BatchWorkers:
     async def _replayed(self, own: str, batches: Mapping[str, OpenBatch]) -> dict[str, OpenBatch]:
         """The batches that have ended, but for a job of this archive that was reset or forked."""
         replayed: dict[str, OpenBatch] = {}
+        # Left out in the question: else each look would go through all open jobs of large batches.
         others = (
             f" AND TaskQueue NOT IN ({', '.join(map(repr, sorted(batches)))})" if batches else ""
         )
         async for execution in self.client.list_workflows(OPEN_JOBS + others):
+            # One job is enough to say that a batch wants a worker.
             if (queue := execution.task_queue) in replayed:
                 continue
             try:

@@ -79,6 +79,7 @@ def seconds_in(text: str, now: float) -> float:
 def steered(account: Account, meter: Meter, now: float) -> Account:
     """The account after what a worker's calls have told; a refusal slows all of them."""
     change: dict[str, float] = {}
+    # Calls of tools use no tokens, and say nothing of what a call uses.
     if meter.calls and meter.tokens:
         mean = meter.tokens / meter.calls
         known = account.tokens
@@ -89,6 +90,7 @@ def steered(account: Account, meter: Meter, now: float) -> Account:
             change |= {"until": round(now + quiet, 1), "slow": round(1 / max(quiet, 1.0), 6)}
     if meter.refused:
         change["share"] = max(round(account.share * CUT, 4), LEAST_SHARE)
+    # No sooner: while a provider is left alone, nothing shows that it takes more.
     elif now >= account.until and account.share < 1.0:
         change["share"] = min(round(account.share * RISE, 4), 1.0)
     return account.model_copy(update=change)

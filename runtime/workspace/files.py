@@ -255,6 +255,7 @@ class Workspace:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
+            # As for pathlib, a link that leads round in circles names nothing.
             if error.errno == errno.ELOOP:
                 return None
             raise
@@ -306,6 +307,7 @@ def _ends_of(file: int, each: int) -> tuple[bytes, int]:
     if size <= 2 * each:
         return _bytes_of(file, size, 2 * each), 0
     head = os.pread(file, each, 0)
+    # Without a line end there is no whole line to stop at.
     head = head[: head.rfind(b"\n") + 1] or head
     tail = os.pread(file, each, max(size - each, len(head)))
     tail = tail[tail.find(b"\n") + 1 :] or tail

@@ -89,6 +89,7 @@ def _private(home: Home) -> Iterator[Path]:
 
 def _others_may(path: Path) -> bool:
     about = path.stat()
+    # Root may read everything anyway, so a file of root's is open to nobody else.
     return about.st_uid not in {os.geteuid(), 0} or bool(stat.S_IMODE(about.st_mode) & 0o077)
 
 
@@ -150,6 +151,7 @@ def room(folders: Mapping[str, Path]) -> Finding:
 
 
 def _existing(folder: Path) -> Path:
+    # What is not made yet will be on the disk of the nearest folder that is.
     return next(path for path in (folder, *folder.parents) if path.exists())
 
 

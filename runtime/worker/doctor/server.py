@@ -120,6 +120,8 @@ async def _time(client: Client, clock: Clock) -> Finding:
         )
     if told is None:
         return worrying("clock", "the server did not say what time it has", "try again")
+    # The server's time lies between both looks at ours: only what is outside of them is a
+    # difference.
     skew = max(before - told, told - after, 0.0)
     if skew > MOST_SKEW_SECONDS:
         return failed("clock", f"{skew:.0f} s from the server's", "let NTP set it")

@@ -38,6 +38,7 @@ def try_store(store: ObjectStore) -> Finding:
         return failed("store", f"{store} says that a new object was there", "use another store")
     if store.get(key) != text:
         return failed("store", f"{store} gave other bytes than were written", "use another store")
+    # Other bytes: a store may take the same ones a second time and break no promise.
     if store.put_if_absent(key, text + b" "):
         return failed(
             "store",

@@ -34,6 +34,7 @@ def put_all(root: Path, puts: Iterable[Put]) -> None:
     """
     puts = list(puts)
     for put in puts:
+        # Of another kind: a file cannot be put over a directory, nor the other way round.
         if put.entry is None or (put.was is not None and put.was.kind is not put.entry.kind):
             _check(root, put)
             _remove(root / put.path)

@@ -52,6 +52,7 @@ def trace_record(
     address = f"{_url(history.name, turn)}?run={quote(run, safe='')}&version={version}"
     record: dict[str, Any] = {
         "version": VERSION,
+        # Made of the address, so that the same record has the same id each time.
         "id": str(uuid.uuid5(uuid.NAMESPACE_URL, address)),
         "timestamp": at,
     }
@@ -90,6 +91,7 @@ def _conversations(
             }
         )
     for turn in sorted(ranges):
+        # Turn 0 stands for what the job began with, which nobody here wrote.
         if turn:
             contributor = {"type": "ai", "model_id": models.get(turn, "")[:_MODEL_CHARS]}
             yield {"url": _url(name, turn), "contributor": contributor, "ranges": ranges[turn]}

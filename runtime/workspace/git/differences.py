@@ -99,6 +99,7 @@ def _sparse(old: Tree, new: Tree) -> tuple[Tree, Tree]:
         was = old.get(path)
         if was is not None:
             before[path] = was
+            # What was in a directory goes with it, though the difference names the directory alone.
             if was.kind is Kind.DIRECTORY and (entry is None or entry.kind is not Kind.DIRECTORY):
                 before.update(old.under(path))
         if entry is not None:

@@ -88,6 +88,7 @@ def _kept(old: bytes, new: bytes) -> dict[int, int]:
     count = len(_split(new))
     if old == new:
         return {number: number for number in range(count)}
+    # Also of what libgit2 takes for binary, where it would tell of no lines.
     patch = pygit2.Patch.create_from(
         old, new, context_lines=0, interhunk_lines=0, flag=DiffOption.FORCE_TEXT
     )
