@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from runtime.base.errors import ArchiveError, HoldfastError, InputError, NotFound, ServerError
     from runtime.history import EventLog, View
 
+# Before anything of ours is loaded: its own imports go by what is settled here.
 rooms.claim()
 
 _PLACES = {
@@ -75,6 +76,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"holdfast.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    # Kept here, so that the next look at the name does not come by again.
     value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
     return value
 

@@ -24,6 +24,7 @@ def entry() -> NoReturn:
             traceback.print_exc()
         sys.stderr.write(f"error: holdfast cannot start: {_told(error)}\n")
         raise SystemExit(CANNOT_START) from None
+    # Outside of the block: what a command raises is no trouble with starting.
     run()
 
 

@@ -108,15 +108,18 @@ async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
     definition = definition_digest(spec)
     outcome = await workflow.execute_child_workflow(
         "JobWorkflow",
+        # The workflow's own random number, which a replay gives again.
         JobOrder(key=key, spec=spec, definition=definition, id=workflow.uuid4().hex),
         id=job_workflow_id(key),
         task_queue=task_queue,
         result_type=JobOutcome,
+        # A job that is cancelled archives its end; one that is terminated could not.
         parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
         task_timeout=TASK_LIMIT,
         static_summary=summary_of(spec.goal),
         memo={"definition": definition},
     )
+    # By an activity: the result is in the archive, which workflow code may not read.
     archived = await workflow.execute_activity(
         RESULT,
         args=[job.batch, job.id, outcome.run],
@@ -215,6 +218,7 @@ class HoldfastPlugin(SimplePlugin):
         config["max_heartbeat_throttle_interval"] = HEARTBEAT_INTERVAL
         runner = config.get("workflow_runner")
         if isinstance(runner, SandboxedWorkflowRunner):
+            # Loaded once, and not anew for each workflow that runs in the sandbox.
             names = ("holdfast", *rooms.ROOMS) if not rooms.are_private() else ("holdfast",)
             restrictions = runner.restrictions.with_passthrough_modules(*names)
             config["workflow_runner"] = dataclasses.replace(runner, restrictions=restrictions)

@@ -54,6 +54,7 @@ class JobResult:
         """What the archive has of the job."""
         from holdfast.archives import Archive
 
+        # A result that was made in a workflow knows its archive by the address alone.
         store = self._store or Archive(self.archive).store
         return JobReader(store, self.batch, self.id)
 

@@ -100,6 +100,7 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """See ``importlib.abc.Loader``."""
+        # Where a module looks up its builtins, ``__import__`` included.
         module.__dict__["__builtins__"] = _BUILTINS
         super().exec_module(module)
 

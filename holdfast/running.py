@@ -184,6 +184,7 @@ async def _run(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]
                     plan, connection.address, shlex.join(["holdfast", "run", str(jobs_file)])
                 )
             await resume_lost(connection.client, archive, plan)
+            # Once more: what was lost is open by now.
             plan = await _planned(control, batch, options)
         yield Planned(plan.batch, {job.id: job.start.value for job in plan.jobs}, tuple(notes))
         async with aclosing(_carried_out(control, plan)) as events:
@@ -200,6 +201,7 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
     done = [job.outcome for job in plan.jobs if job.outcome is not None]
     for outcome in done:
         yield JobEnded(await asyncio.to_thread(result_of, outcome, control.store))
+    # With nothing left to do no worker need be loaded.
     if len(done) == len(plan.ids):
         return
     async with running_worker(control.client, control.store, task_queue=batch_queue(plan.batch)):

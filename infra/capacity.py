@@ -27,6 +27,7 @@ from infra.sizing.told import report
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        # One line, where argparse would print the usage in front of it.
         self.exit(2, f"error: {message}\n")
 
 
@@ -89,6 +90,7 @@ def _positive(text: str) -> float:
         value = float(text)
     except ValueError:
         value = 0.0
+    # "inf" and "nan" are numbers to ``float``.
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return value

@@ -24,6 +24,7 @@ class Network:
 
     @property
     def _id(self) -> str:
+        # Short: the kernel takes 15 characters as a device's name.
         return sha256(str(self.folder).encode()).hexdigest()[:8]
 
     @property
@@ -37,6 +38,8 @@ class Network:
 
     def _address(self, last: int) -> str:
         number = int(self._id, 16)
+        # Of the addresses from 10.64.0.0 to 10.127.255.255 one network for each folder, so that
+        # fleets beside each other seldom meet.
         return f"10.{64 + number % 64}.{number // 64 % 256}.{last}"
 
     def namespace(self, host: str) -> str:
@@ -67,6 +70,7 @@ class Network:
             _ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", name)
             _ip("link", "set", outer, "master", self._bridge, "up")
             _ip("-n", name, "addr", "add", f"{self.of_host(host)}/24", "dev", inner)
+            # In a new namespace the loopback device is down as well.
             for device in ("lo", inner):
                 _ip("-n", name, "link", "set", device, "up")
 
@@ -90,6 +94,7 @@ def may_be_made() -> bool:
     """Whether this machine lets us make namespaces."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return False
+    # Tried, since root in a container may lack the right.
     probe = f"hf-probe-{os.getpid()}"
     made = subprocess.run(["ip", "netns", "add", probe], capture_output=True, check=False)
     subprocess.run(["ip", "netns", "del", probe], capture_output=True, check=False)

@@ -65,6 +65,7 @@ class Component:
                 stderr=log,
                 start_new_session=True,
             )
+        # With the time of its begin: a number is given again, to processes of others too.
         self._pid.write_text(f"{process.pid} {_began(process.pid)}")
         end = time.monotonic() + READY
         while not self.ready():
@@ -91,6 +92,7 @@ class Component:
     def _wait(self, seconds: float) -> bool:
         end = time.monotonic() + seconds
         while (pid := self.pid) is not None:
+            # If it is this process's child it stays as a zombie until somebody waits for it.
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
             if time.monotonic() > end:
@@ -102,7 +104,9 @@ class Component:
 def _began(pid: int) -> int | None:
     """When a process began, in ticks since the machine did; None if it has ended."""
     try:
+        # Behind the last parenthesis: the name of a program may hold blanks and parentheses.
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
+    # The 22nd field, of which the state is the third.
     return None if state in "ZX" else int(rest[18])

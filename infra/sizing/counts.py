@@ -97,6 +97,7 @@ def history_of_a_turn() -> float:
     ``tests/workflow/test_workflow_history_size.py`` runs again.
     """
     block = block_of(BENCHMARKS.read_text(), "durability")
+    # One row, or the page is another than this reads: an error, and no wrong figure.
     (row,) = _table(block.split("\n\n")[1])
     return number(row[4])
 

@@ -32,6 +32,7 @@ def month(need: Need, own: Mapping[str, float] | None = None) -> list[Item]:
         return None if price is None else price * amount
 
     days, hours = MONTH_DAYS, MONTH_HOURS
+    # Each hour of the month has the same: as much comes in as the retention takes away.
     closed = need.database_bytes / GB * hours
     return [
         Item(

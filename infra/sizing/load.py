@@ -47,6 +47,7 @@ class Load:
         for field in fields(self):
             value = getattr(self, field.name)
             least = 0 if field.name in _MAY_BE_NONE else math.ulp(0)
+            # In this form, so that NaN fails it too.
             if not (least <= value <= MOST):
                 more = "a number, 0 or more" if not least else "a number above 0"
                 more = f"at most {MOST:g}" if value > MOST else more

@@ -102,12 +102,15 @@ class Need:
         peak = jobs / DAY * load.peak
         open_jobs, calls = peak * job.seconds, peak * load.turns * load.call_seconds
         cores = peak * job.processor_seconds
+        # Whichever of its three bounds a worker comes to first: a core, calls at a time, jobs in
+        # memory.
         processes = max(
             cores / load.worker_cores,
             peak * job.seconds / counts.CALLS_OF_A_WORKER,
             open_jobs / counts.JOBS_OF_A_WORKER,
         )
         workers = max(math.ceil(processes), 1)
+        # S3 bills, and limits, both as one.
         writes = (job.writes + job.lists) * jobs
         return cls(
             load=load,
@@ -125,6 +128,7 @@ class Need:
             tokens_a_minute=60 * peak * load.turns * (load.prompt_tokens + load.completion_tokens),
             open_jobs=open_jobs,
             calls_at_a_time=calls,
+            # What is closed and kept, and what is open.
             database_bytes=jobs * load.retention_days * job.history_bytes
             + open_jobs * job.history_bytes,
             # Half: a job's history grows from nothing while the job is open.
@@ -140,4 +144,5 @@ class Need:
 
 def _beats(seconds: float) -> float:
     """Heartbeats of an activity that reach the server."""
+    # The first beat is due after the interval, so a short call has none.
     return math.floor(seconds / counts.HEARTBEAT_SECONDS)

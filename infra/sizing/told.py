@@ -15,6 +15,7 @@ _UNITS = ("", "k", "M", "G", "T", "P")
 def amount(value: float) -> str:
     """A number with three digits that count, such as ``1.23 M``."""
     size = 0
+    # What three digits would round up to 1,000 is told as 1.00 of the next unit.
     while abs(value) >= 999.5 and size < len(_UNITS) - 1:
         value, size = value / 1000, size + 1
     digits = 0 if value >= 99.95 or value == int(value) else 1 if value >= 9.995 else 2
