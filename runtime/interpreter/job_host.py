@@ -448,6 +448,7 @@ def _schema_problem(result: Any, schema: Mapping[str, Any] | None) -> str | None
     if schema is None:
         return None
     validator = jsonschema.validators.validator_for(schema)(schema)
+    # One problem, that which explains most: the model is to put it right in its next turn.
     worst = jsonschema.exceptions.best_match(validator.iter_errors(result))
     if worst is None:
         return None

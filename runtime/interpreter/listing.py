@@ -39,6 +39,7 @@ class _Kept:
             self._drop(digest)
             self._contents[digest] = contents
             self._chars += contents.chars
+            # The one that was just put included, if it is too much by itself.
             while self._chars > KEPT_CHARS:
                 self._drop(next(iter(self._contents)))
 

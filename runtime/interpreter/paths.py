@@ -43,6 +43,7 @@ class _Comparison:
     def paths(self, before: str, after: str, path: str) -> Iterator[str]:
         """The differing places of two items and all that they hold."""
         pairs = deque([(before, after, path)])
+        # Values may hold themselves, and the comparison has to end.
         seen: set[tuple[str, str]] = set()
         while pairs:
             one, other, place = pairs.popleft()

@@ -142,6 +142,7 @@ def close() -> None:
     """Stop the interpreter processes. The next checkout starts new ones."""
     with _lock:
         pool, _running.pool = _running.pool, None
+    # Without the lock: processes take their time to end.
     if pool is not None:
         pool.__exit__(None, None, None)
 

@@ -354,6 +354,7 @@ class StatementRun:
             effect = self._computed(session, snapshot, answer, handles, bounds)
             with self._keeping(session):
                 if effect is not None or self._cut:
+                    # As bytes: no process is held while an effect is carried out.
                     waiting = session.dump()
                     self._weight = len(waiting)
                     return effect, waiting
@@ -504,12 +505,15 @@ class StatementRun:
                 return None
             calls += 1
             self._calls += 1
+            # In a replay the verdict that was recorded decides.
             if bounds.live and self._calls > pool.MAX_CALLS:
                 raise _TakenBack(VerdictStatus.CALLS)
             # Pure calls are answered here, within the stretch; only what leaves the interpreter
             # suspends it.
             answer = self._ask(snapshot, handles)
             self._show(self.host.take_output())
+            # Here as well: the host's answers are the statement's time too, and no watchdog stops
+            # this thread.
             if bounds.timed and self.spent_ms + watch.milliseconds > pool.DECLARED_SECONDS * 1000:
                 raise _TakenBack(VerdictStatus.TIMEOUT)
             if isinstance(answer, Effect):

@@ -107,6 +107,7 @@ def _declared(stubs: str, handle_types: frozenset[str]) -> str:
     """``stubs`` with a declaration of each type that a variable may have: the same for all
     statements of a job.
     """
+    # Sorted: a warm session is known by this text.
     kinds = {**{kind: kind for kind in sorted(_PLAIN | handle_types)}, **_GENERIC, _ANY: _ANY}
     declarations = [f"{_DECLARED}{kind}: {annotation}" for kind, annotation in kinds.items()]
     return "\n".join(["from typing import Any", _MISSING, stubs, f"{GATE}: Any", *declarations, ""])

@@ -135,6 +135,7 @@ def _workspace(job: JobSpec) -> Any:
 def _text(text: str) -> Any:
     """``text`` as a literal block where it has several lines that a block can hold exactly."""
     lines = text.split("\n")
+    # A block takes its indentation from its first line, so that one may not begin with a blank.
     plain = all(
         line.isprintable() and line == line.rstrip() for line in lines
     ) and not text.startswith((" ", "\n"))

@@ -141,12 +141,14 @@ class Expansion:
         for item in items:
             for values in itertools.product(*matrix.values()):
                 own = {**(item.fields if item else {}), **dict(zip(matrix, values, strict=True))}
+                # Innermost, so that the repetitions of one combination stand beside each other.
                 for number in numbers or (None,):
                     yield _Field(own if number is None else {**own, NUMBER: number}, item)
 
     def _items(self, name: str, at: Location) -> Packed[Item] | None:
         """The items of a file; None, which is noted, if there are none to be had."""
         if name not in self._files:
+            # Hidden are "items" and the line, which stands in front of the error anyway.
             own = Problems(name, LinesOfItems(), hidden=2)
             self._problems.items.append(own)
             try:

@@ -68,6 +68,7 @@ def load(path: Path | str) -> Loaded:
         raise AssertionError("a header that does not validate has a problem")
     batch = header.batch or _stem(path, problems)
     resolver = Resolver(path.parent.resolve(), header, problems)
+    # Tools were imported in a process, which is not needed any longer then.
     with closing(resolver):
         jobs = Packed(resolver.jobs(written), _as_json, JobSpec.model_validate)
     store = resolver.store()

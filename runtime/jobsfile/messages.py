@@ -106,6 +106,7 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
         model = WrittenSettings
     # By the words of the file: ``from`` is the field ``from_`` here.
     fields = (field.alias or name for name, field in model.model_fields.items())
+    # Jobs are checked one by one, so the header's model does not have the key.
     known = [*fields, *(["jobs"] if model is WrittenHeader else [])]
     place = next((place for place, other in _PLACES if name in other.model_fields), "")
     return unknown_key(name, known, elsewhere=f"it belongs {place}" if place else "")

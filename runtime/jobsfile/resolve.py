@@ -212,6 +212,7 @@ class Resolver:
             tools=tools,
             secrets=secrets,
             mcp=servers,
+            # It is checked against all of these, so it is shared only where none is the job's own.
             approvals=values.once(
                 lambda: self._approvals(*values.of("approvals"), tools, servers, writable),
                 *("approvals", "tools", "secrets", "mcp", "workspace"),
@@ -246,6 +247,7 @@ class Resolver:
         model = values.once(lambda: self.model(*values.of("model")), "model")
         return {
             "model": model,
+            # By the model too, which decides what 'auto' is.
             "condenser": values.once(
                 lambda: self._condensers(*values.of("condenser"), model), "condenser", "model"
             ),
@@ -332,6 +334,7 @@ class Resolver:
             return ()
         specs = []
         for index, condenser in enumerate(written):
+            # One alone stands in most files without a list.
             where = (*at, index) if len(written) > 1 else at
             if condenser.kind == "none":
                 self._problems.add(

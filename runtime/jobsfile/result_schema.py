@@ -48,6 +48,7 @@ def _reference_fault(schema: dict[str, Any]) -> str | None:
         specification = specification_with(str(schema["$schema"]))
     except (KeyError, UnknownDialect):
         specification = DRAFT202012
+    # A schema may refer to itself by its own address.
     root = str(schema.get("$id", ""))
     # It knows this one schema and fetches none.
     registry: Registry[Any] = Registry().with_resource(root, specification.create_resource(schema))

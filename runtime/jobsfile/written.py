@@ -240,6 +240,7 @@ class Written(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _not_null(cls, value: Any, info: Any) -> Any:
+        # A key with nothing behind it is null to YAML, and more often forgotten than meant.
         if value is None and info.field_name not in NULLABLE:
             raise wrong("expected a value, got nothing; leave the key out instead")
         return value

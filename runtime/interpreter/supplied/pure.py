@@ -65,6 +65,7 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         Refused: if the input is too large.
         Exception: whatever the function raises.
     """
+    # First, since the host computes in the workflow's thread and nothing stops it there.
     _bounded(args, kwargs)
     module, _, function = name.rpartition(".")
     if function in FUNCTIONS.get(module, ()):
