@@ -33,6 +33,7 @@ from pathlib import Path
 
 import zstandard
 
+# Run as a file, Python looks in this directory and not in the one above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from runtime.archive.container import unseal
@@ -91,6 +92,7 @@ def main() -> None:
 
         loop(options.loop)
         sys.stdout.flush()
+        # Now and then temporalio's runtime crashes the interpreter while it exits (docs/facts.md).
         os._exit(0)
 
 
@@ -150,6 +152,7 @@ def _row(load: str, turns: int, store: ObjectStore) -> Row:
     sampled: dict[str, bytes] = {}
     every = max(1, turns // _SAMPLE)
     compressor = zstandard.ZstdCompressor(level=3)
+    # Seeded: the bare loop below makes the very same requests.
     for turn, (delta, request) in enumerate(_LOADS[load](random.Random(1), turns), 1):
         row.raw += len(request)
         started = time.perf_counter()
@@ -224,6 +227,7 @@ def _measure_opening(
     for key, request in sampled.items():
         memory, reads = MemoryStore(), 0
 
+        # Bound now: each request has a store of its own.
         def read(name: str, memory: MemoryStore = memory) -> bytes:
             nonlocal reads
             reads += 1
@@ -233,6 +237,7 @@ def _measure_opening(
 
         assert RequestReader(read).wire(key) == request
         row.reads = max(row.reads, reads)
+        # The best of three: what the others have more is the machine's.
         row.open_ms.append(min(_work_ms(memory, key) for _ in range(3)))
 
 

@@ -68,6 +68,7 @@ async def _measured(path: Path, turns: int) -> tuple[float, float, float]:
         model=ModelSettings(name=f"scripted/{script}"),
         budget=Budget(turns=turns + 1, tokens=10**12, usd=1e9),
     )
+    # Once unmeasured, since the first call loads litellm.
     await _loop(spec.model_copy(update={"id": "warm"}), _asked)
     bare = await _loop(spec, _asked)
     archived = await _loop(spec, _Archived(path / "alone").call)
@@ -160,6 +161,7 @@ async def _durable(spec: JobSpec, path: Path) -> float:
             )
             outcome = await handle.result()
             assert outcome.status == "succeeded", outcome
+            # By the server's times: the client's waiting is no part of the run.
             described = await handle.describe()
             assert described.close_time is not None
             return (

@@ -146,6 +146,7 @@ def place(jobs: int, turns: int) -> Iterator[Place]:
             for process in made.started:
                 process.kill()
                 process.wait()
+            # The server outlives the commands that were killed.
             made.start("down").wait()
 
 
@@ -177,6 +178,8 @@ def worked(jobs: int, turns: int, workers: int, *, disturbed: bool) -> tuple[Pla
                     helper.kill()
                     killed.append("worker")
             time.sleep(LOOK_SECONDS)
+        # From the first ends that were seen, put in relation to all jobs: starting the stack is no
+        # part of it.
         seconds = (time.monotonic() - began[1]) * jobs / max(jobs - began[0], 1)
         if helper is not None:
             helper.kill()
@@ -189,6 +192,7 @@ def _account(made: Place, jobs: int, turns: int, code: int) -> None:
     summary = json.loads((made.path / "run.out").read_text().splitlines()[-1])
     ended = [(job["status"], job["turns"]) for job in summary["jobs"]]
     assert (code, ended) == (0, [("succeeded", turns)] * jobs), f"exit code {code}"
+    # One run each: a kill may delay a job, and must not begin it anew.
     runs = sum(1 for _ in (made.path / "home" / "archive").glob("many/*/runs/*"))
     assert runs == jobs, f"{runs} runs of {jobs} jobs"
 

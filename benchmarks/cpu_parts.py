@@ -47,6 +47,7 @@ class Profiler:
         real = self._run
 
         def run(item: Any) -> None:
+            # A profile sees the thread in which it was begun, so each pool's thread begins its own.
             if threading.get_ident() not in self._profiles:
                 self._begin()
             real(item)
@@ -65,6 +66,7 @@ class Profiler:
         return {**dict(Counter(seconds).most_common()), NATIVE: native}
 
     def _begin(self) -> None:
+        # By the thread's processor time: a wait is no work.
         profile = cProfile.Profile(time.thread_time)
         self._profiles[threading.get_ident()] = profile
         profile.enable()

@@ -89,6 +89,7 @@ def measure(path: Path, turns: int, kills: int) -> str:
     """Take both jobs; the two tables."""
     plot = Plot(turns, context_tokens=8_000)
     memory = Memory(turns)
+    # Strikes come a little closer than that, so that all have come before the last turn.
     gap = turns / kills
     planned = strikes.later_strikes(
         SEED, kills, max(1, kills // 10), (round(gap * 0.3), round(gap * 0.8))

@@ -133,6 +133,7 @@ def main() -> None:
     if "--json" in sys.argv:
         print(json.dumps([vars(one) for one in grown]))
         return
+    # With the 53rd call, at which a transcript that is passed whole outgrows a history.
     shown = sorted({1, calls // 4, 53 if calls >= 53 else calls // 2, 3 * calls // 4, calls})
     print(HEADER)
     for one in grown:

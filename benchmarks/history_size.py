@@ -82,7 +82,8 @@ class HistorySize:
 async def measure(client: Client, path: Path, turns: int = TURNS) -> HistorySize:
     """Run the job on a server and weigh its history.
 
-    The first turn, which opens the file, and the last are left out.
+    The first two turns, which open the file and are the first to show it, and the last are left
+    out.
     """
     stage = Stage(client, path, "nightly")
     # A path of fixed length, since it stands in each call.

@@ -84,6 +84,7 @@ def calibrated(seconds: float) -> int:
     with pool.session() as session:
         session.feed_run("done = 0")
         count, took = 200_000, 0.0
+        # Until it takes long enough to be measured.
         while took < seconds / 4:
             count *= 2
             started = time.perf_counter()
@@ -135,6 +136,7 @@ async def told(home: Path, statements: int) -> Long:
     end = archive.end(runs[-1])
     assert end is not None and end.status == JobStatus.SUCCEEDED, end
     steps = list(archive.steps(runs[-1]))
+    # The first statement only sets the counter.
     executions = [step.execution for step in steps if step.execution is not None][1:]
     over = sum(execution["status"] == "timeout" for execution in executions)
     assert (len(steps), end.result) == (statements + 2, statements - over)

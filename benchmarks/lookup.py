@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+# Run as a file, Python looks in this directory and not in the one above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from runtime.archive.forms import Capture, NewAttempt, NewStep, StoredReply
@@ -69,6 +70,7 @@ def write(store: str, turns: int) -> None:
     archive = JobArchive(open_store(store), "nightly", "job")
     if archive.runs():
         return
+    # Seeded, so that each store that is written holds the same job.
     rng = random.Random(1)
     archive.write_definition({"goal": "Find files", "model": "openai/m-1"})
     parent: StepRef | None = None

@@ -67,6 +67,7 @@ def measure(session: MontySession, shape: str, size: int) -> Row:
     pid = session.worker_pid
     assert pid is not None
     runs, host, before = 0, 0.0, _used(pid)
+    # Often enough for the hundredths of a second in which /proc counts.
     while runs < 2 or (_used(pid) - before < MIN_SECONDS and runs < 400):
         listed = session.feed_run(namespace.LISTING)
         began = time.process_time()

@@ -108,6 +108,7 @@ def bound_of(before: Sequence[Segment], after: Sequence[Segment]) -> float:
     """
     kept = Counter(segment.digest for segment in before if not segment.tail)
     stays = 0
+    # Each segment before stands for one after, however many are equal.
     for segment in after:
         if kept[segment.digest] > 0:
             kept[segment.digest] -= 1
@@ -135,6 +136,7 @@ def cost_of(layouts: Sequence[Sequence[Segment]], prices: Prices) -> tuple[float
 def session_cost(name: str, policy: ProjectionPolicy, loop: PlainLoop) -> SessionCost:
     """Run a session to its end."""
     prices = prices_of(MODEL)
+    # A plain loop has no activity that tells the job of prices as it begins.
     loop.job.places.prices = prices
     loop.run()
     usd, share, breaks = cost_of(loop.layouts, prices)
@@ -300,6 +302,7 @@ def projection_time(nodes: int, tokens: int, folder: Path) -> ProjectionTime:
         options={"context_tokens": 10 * tokens + 1_000_000, "projection": ProjectionPolicy.APPEND},
     )
     times = _timed(loop)
+    # Until all views are open, and the one that will change is read by itself.
     while len(loop.layouts) < len(sources) + 2:
         loop.turn()
     first = sum(times)

@@ -66,6 +66,7 @@ async def measure(turns: int, path: Path) -> Resumed:
 async def _measure(stage: Stage, turns: int) -> Resumed:
     model = stage.path / "policy.py"
     await asyncio.to_thread(model.write_text, POLICY)
+    # More turns than are needed: the job must not end while it is measured.
     spec = stage.spec(f"scripted/{model}", id="job", turns=10 * turns, context_tokens=8_000)
     archive = JobArchive(stage.store, stage.batch, "job")
     async with stage.open():

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+# The snippets and the plain loop belong to the tests.
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests" / "job")]
 
 from plain_loop import PlainLoop, statements  # noqa: E402

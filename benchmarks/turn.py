@@ -88,6 +88,8 @@ async def measure(turns: int, long: int, jobs: Sequence[int]) -> str:
             alone = alone or whole
             rows.append(_row(number, "a job", whole, floor))
             rows.append(_row(number, "with a stand-in", await of(STAND_IN, number, each), floor))
+        # In a run of its own: the profiler makes every call dearer, so shares alone are taken from
+        # it.
         parts = _parts(await of(WHOLE, 1, turns, profiled=True), alone)
         growth = _growth((await of(WHOLE, 1, long)).marks)
     return "\n".join([*HEAD, *rows, "", *parts, "", *growth])

@@ -126,6 +126,7 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _seconds(pid: int) -> float:
+    # As in runtime/interpreter/processor_time.py: a process's clock by its number.
     return time.clock_gettime((~pid << 3) | 2)
 
 
@@ -143,12 +144,14 @@ async def _floor(given: Measurement) -> Figures:
         workflows=[Floor],
         activities=[nothing],
         workflow_runner=UnsandboxedWorkflowRunner(),
+        # The SDK's own choice is a digest of all loaded code, which is longer in each event.
         build_id="floor",
     ):
 
         async def job(turns: int) -> None:
             await client.execute_workflow(Floor.run, turns, id=uuid.uuid4().hex, task_queue=queue)
 
+        # Unmeasured: what is made once is made in these.
         await job(WARM_TURNS)
         clock = Clock()
         await asyncio.gather(*(job(given.turns) for _ in range(given.jobs)))
@@ -168,6 +171,7 @@ async def _jobs(given: Measurement) -> Figures:
     working: AbstractAsyncContextManager[Any] = running_worker(client, store, task_queue=queue)
     async with working:
         await _run(client, given, queue, f"warm-{queue}", WARM_TURNS)
+        # After the warm-up, whose steps are not to count.
         marks = Marks(store)
         profiler = Profiler(PARTS)
         clock = Clock()

@@ -65,6 +65,7 @@ def circles(imports: dict[str, set[str]]) -> list[list[str]]:
             seen[start] = reachable
         return seen[start]
 
+    # A set, since each member of a group finds it.
     groups = {
         tuple(sorted(other for other in reached(name) if name in reached(other)))
         for name in imports

@@ -41,6 +41,7 @@ def table() -> str:
         wanted = [Requirement(text) for text in tomllib.load(file)["project"]["dependencies"]]
     weights: dict[str, float] = defaultdict(float)
     counted: set[str] = set()
+    # Every name begins with nothing: the last purpose takes what no other has taken.
     for purpose, names in {**PURPOSES, REST: ("",)}.items():
         for requirement in wanted:
             if requirement.name.startswith(names):
@@ -79,6 +80,7 @@ def _needed(requirement: Requirement, counted: set[str]) -> list[str]:
 def _megabytes(name: str) -> float:
     installed = distribution(name)
     files = (Path(str(installed.locate_file(file))) for file in installed.files or ())
+    # What is listed need not be there: bytecode is made when a module is first used.
     return sum(path.stat().st_size for path in files if path.is_file()) / 1e6
 
 

@@ -81,6 +81,7 @@ def _form(part: dict[str, Any], schema: dict[str, Any]) -> str:
         return _form(_resolved(part, schema), schema)
     if "anyOf" in part:
         forms = dict.fromkeys(_form(one, schema) for one in part["anyOf"])
+        # With a default, null says no more than that the key may be left out.
         return " or ".join(form for form in forms if form != "null" or "default" not in part)
     if "enum" in part or "const" in part:
         return ", ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))

@@ -36,6 +36,7 @@ def _written(shape: Any, indent: int = 0) -> str:
     flat = _flat(shape)
     if len(flat) + indent <= _WIDTH or isinstance(shape, str):
         return flat
+    # A list's shape has one item, which stands for all of them.
     if isinstance(shape, list):
         return f"[{_written(shape[0], indent)}]"
     if "or null" in shape:
