@@ -132,6 +132,7 @@ class Parts:
     @property
     def activities(self) -> list[Callable[..., Any]]:
         """All, each once."""
+        # The SDK refuses two of one name, and some are of several roles.
         return list(dict.fromkeys(one for some in self.of_roles.values() for one in some))
 
 
@@ -391,7 +392,7 @@ def warm_up(roles: Roles = EVERY) -> None:
     """Load what is slow to load before any work comes.
 
     litellm takes seconds and holds the interpreter lock, which would stall heartbeats; the token
-    encoding and the first type check would use up much of the 2 s that a workflow task has.
+    encoding and the first type check would be time of some job's workflow task.
     """
     if Role.MODELS in roles:
         warm()
