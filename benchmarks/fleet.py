@@ -82,7 +82,7 @@ class Came:
 def troubles(fleet: Fleet, seconds: float, library: Path) -> Iterator[Trouble]:
     """What goes wrong, in turn."""
     for name, component in fleet.components.items():
-
+        # Bound now: the loop goes on before it happens.
         def killed(which: str = name) -> None:
             fleet.components[which].kill()
             fleet.components[which].start()
@@ -114,6 +114,7 @@ def troubles(fleet: Fleet, seconds: float, library: Path) -> Iterator[Trouble]:
 
 def _jump(fleet: Fleet, library: Path, seconds: float) -> None:
     """Its workers have the hour more from when they are started again, until they are once more."""
+    # With the clock ahead first, then as it was.
     for more in ({"LD_PRELOAD": str(library), "FAKETIME": "+1h"}, {}):
         for name, component in fleet.components.items():
             if name.startswith("two-"):
@@ -176,6 +177,7 @@ def came_of(archive: JobArchive) -> Came:
     """What came of one job."""
     run = archive.runs()[-1]
     end = archive.end(run)
+    # The turn that finishes writes no line.
     wanted = turns_of(archive) - 1
     if end is None or end.status != "succeeded":
         return Came(wanted, 0, 0, 1, 0)
@@ -235,6 +237,7 @@ def main() -> None:
     parser.add_argument("--faketime", type=Path, default=FAKETIME, help="libfaketime's library")
     parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args()
+    # Deleted only where all went well so far: else its logs are needed.
     folder = Path(tempfile.mkdtemp(prefix="holdfast-fleet-"))
     fleet = Fleet.at(folder / "fleet")
     os.environ.update(fleet.environment)

@@ -106,10 +106,12 @@ def measure(shape: str, size: int) -> Row:
 def _best(work: Callable[[], object]) -> float:
     times = []
     for _ in range(RUNS):
+        # A collection that became due before must not fall into this run's time.
         gc.collect()
         start = time.process_time()
         made = work()
         times.append(time.process_time() - start)
+        # Else it would be freed within the next run's time, when the name is bound again.
         del made
     return min(times)
 
@@ -135,6 +137,7 @@ def _append_and_read(view: View, more: Sequence[Event]) -> tuple[float, float]:
 
 def _condense(view: View) -> float:
     """Seconds for forgetting the older half of the View, at indices, in favour of a summary."""
+    # At indices: a condensation that breaks a property is repaired, which would be measured too.
     gaps = view.manipulation_indices
     start = gaps.find_next(0)
     stop = gaps.find_next(len(view) // 2)

@@ -106,6 +106,7 @@ def shell(changed: int, number: int, files: int) -> str:
     """A command that changes so many files, and others each time."""
     if not changed:
         return ":"
+    # Spread over all directories, as a change of one alone would be cheap to take in.
     step = max(files // changed, 1)
     return (
         f"for i in $(seq 0 {step} {step * changed - 1});"
@@ -215,6 +216,7 @@ class Job:
     def __init__(self, base: Base, way: str) -> None:
         self.base, self.key = base, JobKey(batch="bench", job=way)
         versions = Versions(base.checkouts)
+        # In place of what this host was found to be able to.
         versions.overlays = self.linked = way == "overlay"
         self.commands = Commands(versions, Setups(versions), base.digests)
         self.version = base.version

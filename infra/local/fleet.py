@@ -65,6 +65,7 @@ class Fleet:
             new = file.with_suffix(".new")
             new.write_text(json.dumps(made))
             new.chmod(0o600)
+            # Only when it is whole: a fleet that was killed in making its file makes another.
             new.rename(file)
         return cls(folder, json.loads(file.read_text()))
 
@@ -87,6 +88,7 @@ class Fleet:
         endpoint = f"http://{self._at('s3.port')}"
         return {
             "TEMPORAL_ADDRESS": self._at("temporal"),
+            # A file that is not there: the user's own could lead to another server.
             "TEMPORAL_CONFIG_FILE": str(self.folder / "none.toml"),
             "HOLDFAST_HOME": str(self.folder / "client"),
             "HOLDFAST_KEY": self.settings["key"],
@@ -116,10 +118,12 @@ class Fleet:
             RuntimeError: if something does not come up.
         """
         running = any(one.pid is not None for one in self.components.values())
+        # To lay it anew would cut off what runs.
         if self.network is not None and not running:
             self.network.make()
         for component in self.components.values():
             component.start()
+            # Before the workers, which need the namespace as they begin.
             if component.name == "temporal":
                 self._prepare()
 

@@ -34,6 +34,7 @@ class Weed:
         """What starts it."""
         return [
             *(binary(), "mini", f"-dir={self.folder}", f"-ip={self.address}"),
+            # No other protocols than S3, each of which would take a port, and no telemetry.
             *(f"-ip.bind={self.address}", "-webdav=false", "-master.telemetry=false"),
             *("-s3.port.iceberg=0", "-s3.port.lance=0", f"-bucket={self.bucket}"),
             *(f"-{name}={self.ports[name]}" for name in PORTS),
@@ -59,6 +60,7 @@ def binary() -> str:
     Raises:
         RuntimeError: if there is none.
     """
+    # The path has it only where the environment was activated.
     beside = Path(sys.executable).parent / "weed"
     weed = str(beside) if beside.exists() else shutil.which("weed")
     if weed is None:
