@@ -67,6 +67,7 @@ class Handles:
                 return self._instance(obj_id)
             case list():
                 return [self.outgoing(item) for item in value]
+            # A named tuple, such as the result of a command, crosses as what it is.
             case tuple() if type(value) is tuple:
                 return tuple(self.outgoing(item) for item in value)
             case dict():

@@ -124,6 +124,7 @@ def _own_lines(text: str) -> list[str]:
     for line in text.strip().splitlines():
         match = _LOCATION.match(line)
         if match is not None:
+            # The first line is the preamble, which is nobody's mistake.
             own = int(match[1]) > 1
             line = f"line {int(match[1]) - 1}, column {match[2]}: {line[match.end() :]}"
         if own:

@@ -81,6 +81,7 @@ class Expansion:
         # Gathered: a field that no item has is one mistake, not one for each of a million items.
         missing: dict[tuple[Location, str], list[Origin]] = {}
         for one in sets:
+            # Of what is missing the file and line are told, and no index.
             item, place = one.item, Origin(0, file, one.item.line if one.item else 0)
 
             faults: list[tuple[Location, str]] = []

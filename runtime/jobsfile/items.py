@@ -116,6 +116,7 @@ def _csv(lines: Iterator[str], problems: Problems) -> Iterator[Item]:
             return
         line, before = before + 1, rows.line_num
         here = ("items", line)
+        # A blank line is an empty row to the module.
         if not row:
             continue
         if header is None:

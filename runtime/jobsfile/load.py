@@ -175,6 +175,7 @@ def _unique_id(item: Any, index: int, seen: dict[bytes, int], problems: Problems
     id_ = item.get("id") if isinstance(item, dict) else None
     if not isinstance(id_, str):
         return
+    # Lone surrogates are noted where they stand: here they must do no harm.
     first = seen.setdefault(blake2b(id_.encode("utf-8", "replace"), digest_size=16).digest(), index)
     if first != index:
         problems.add(

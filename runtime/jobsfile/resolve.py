@@ -353,6 +353,7 @@ class Resolver:
         if written.kind != "auto":
             # What is written beside "auto" may be meant for the other kind that it could become.
             self._ignored(written, set(SETTINGS - settings), at)
+        # A setting that the kind does not have holds a default, which contradicts nothing.
         together = contradiction(
             max_size=written.max_size,
             keep_first=written.keep_first,

@@ -92,6 +92,7 @@ SET_BY_HOLDFAST = frozenset(
 )
 """Arguments of the litellm call that a jobs file may not give, since the model activity does."""
 
+# A token is often a piece of text: only where a name says what it opens is it a secret.
 _SECRET_KEY = re.compile(
     r"(^|_)(api_?key|apikey|password|secret|credentials?|authorization|access_key"
     r"|access_key_id|private_key)($|_)"
@@ -1094,6 +1095,7 @@ class WrittenFinish(Written):
         try:
             parts = urlsplit(value)
             whole = parts.scheme in ("http", "https") and bool(parts.hostname)
+            # The port raises if it is no number.
             has_port = parts.port is None or parts.port > 0
         except ValueError:
             whole = has_port = False

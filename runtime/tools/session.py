@@ -74,6 +74,7 @@ class Session:
     async def listing(self) -> ServerListing:
         """What the server offers, bounded."""
         can = self.client.server_capabilities
+        # One that has resources alone may take the question for its tools for an error.
         only_reads = can.resources is not None and can.tools is None
         tools, left_out = ([], 0) if only_reads else await self._tools()
         listed: list[ServerTool] = []

@@ -116,6 +116,7 @@ class Crew:
         waiting = [asyncio.create_task(process.wait()) for process in left]
         if waiting:
             await asyncio.wait(waiting, timeout=PATIENCE)
+        # What has not drained by now is done again by others; left alone it might never end.
         self._signal(signal.SIGKILL)
         await asyncio.gather(*waiting)
 

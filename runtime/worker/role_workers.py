@@ -38,6 +38,7 @@ class RoleWorkers:
             ServerError: if a worker has stopped.
         """
         for role, (_, task) in self._running.items():
+            # Told, since calls of that role would else wait without a word.
             if task.done():
                 raise ServerError(f"the worker of role {role} stopped: {task.exception()}")
         wanted = set(roles) - {Role.TURNS} - self._running.keys()
