@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 from infra.local.weed import PORTS, Weed
 from runtime.server.ports import unused_ports
+from tests.eventually import PAUSE
 
 KEY, SECRET, BUCKET = "holdfast", "holdfast-secret", "tests"
 
@@ -43,6 +45,8 @@ class S3Server:
         while not self._server.serves():
             if self._process.poll() is not None:
                 raise RuntimeError(f"the S3 server ended: {log.read_text()[-2000:]}")
+            # Asked without a pause, it would have to share its processor with the questions.
+            time.sleep(PAUSE)
 
     def kill(self) -> None:
         """End the server as ``kill -9`` does."""
