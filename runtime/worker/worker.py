@@ -274,20 +274,17 @@ def make_limited_worker(
     time.
     """
     parts = make_parts(client, store, allowed, roles=roles)
-    calls = min(concurrent or CALLS, CALLS)
-    return Worker(
+    return _activity_worker(
         client,
-        task_queue=queue,
-        identity=identity,
-        activities=parts.limited_tools if is_tools(queue) else parts.of_roles[Role.MODELS],
-        activity_executor=ThreadPoolExecutor(calls, thread_name_prefix="holdfast-limited"),
-        max_concurrent_activities=calls,
-        graceful_shutdown_timeout=grace,
+        queue,
+        parts,
+        parts.limited_tools if is_tools(queue) else parts.of_roles[Role.MODELS],
+        threads="holdfast-limited",
+        calls=min(concurrent or CALLS, CALLS),
         # The first of them hears what all others made of a call.
-        interceptors=[metered, *parts.of_activities],
-        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
-        max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
-        build_id=BUILD,
+        outermost=[metered],
+        grace=grace,
+        identity=identity,
     )
 
 
@@ -303,15 +300,41 @@ def make_queue_worker(
 ) -> Worker:
     """A worker on the task queue of a role, or of tools that certain workers alone may call."""
     parts = make_parts(client, store, allowed, roles=_only(role))
+    return _activity_worker(
+        client,
+        queue,
+        parts,
+        parts.by_name if role is None else parts.of_roles[role],
+        threads="holdfast-queue",
+        grace=grace,
+        identity=identity,
+    )
+
+
+def _activity_worker(
+    client: Client,
+    queue: str,
+    parts: Parts,
+    activities: list[Callable[..., Any]],
+    *,
+    threads: str,
+    calls: int = CALLS,
+    outermost: Sequence[Interceptor] = (),
+    grace: timedelta,
+    identity: str | None,
+) -> Worker:
+    """A worker that does some of the activities of ``parts`` and nothing else, in ``threads`` of
+    that name.
+    """
     return Worker(
         client,
         task_queue=queue,
         identity=identity,
-        activities=parts.by_name if role is None else parts.of_roles[role],
-        activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-queue"),
-        max_concurrent_activities=CALLS,
+        activities=activities,
+        activity_executor=ThreadPoolExecutor(calls, thread_name_prefix=threads),
+        max_concurrent_activities=calls,
         graceful_shutdown_timeout=grace,
-        interceptors=parts.of_activities,
+        interceptors=[*outermost, *parts.of_activities],
         plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         build_id=BUILD,
