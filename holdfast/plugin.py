@@ -37,13 +37,12 @@ with workflow.unsafe.imports_passed_through():
     from runtime.server.authentic.key import key_of
     from runtime.server.authentic.shared import is_shared, shared_converter
     from runtime.worker.only_jobs import OnlyJobs
+    from runtime.worker.parts import Parts, make_parts
     from runtime.worker.worker import (
         CALLS,
         HEARTBEAT_INTERVAL,
         MOST_WORKFLOW_TASKS,
-        Parts,
         allow_long_activations,
-        make_parts,
         warm_up,
     )
     from workflows.batch import BatchWorkflow

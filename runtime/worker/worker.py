@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
 from importlib.metadata import version
@@ -19,30 +18,9 @@ from temporalio.common import WorkerDeploymentVersion
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
-from activities import tracing
-from activities.approvals import ApprovalActivities
-from activities.batches import BatchActivities
-from activities.bounds import Bounds
 from activities.build import code_digest, this_build
-from activities.checking import CheckActivities
-from activities.checkpoints import CheckpointActivities
-from activities.finishing import FinishActivities
-from activities.hands import HandsActivities
-from activities.heartbeats import HeartbeatInterceptor
-from activities.lifecycle import LifecycleActivities
-from activities.metered import Metered
-from activities.model import ModelActivities, warm
-from activities.plain_errors import PlainErrors
-from activities.replays import ReplayActivities
-from activities.sub_jobs import SubJobActivities
-from activities.summaries import SummaryActivities
-from activities.tools import ToolActivities
-from activities.verdicts import record_verdict
-from activities.versions import Versions
-from activities.working_time import WorkingTime
-from activities.workspace import WorkspaceActivities
+from activities.model import warm
 from runtime.archive.stores import ObjectStore
-from runtime.archive.trees import Trees
 from runtime.base.home import state_home
 from runtime.base.open_jobs import open_jobs
 from runtime.base.roles import EVERY, Role, Roles, own_roles
@@ -52,10 +30,10 @@ from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
 from runtime.worker.limited import LimitedQueues
+from runtime.worker.parts import Parts, make_parts
 from runtime.worker.presence import present
 from runtime.worker.role_workers import RoleWorkers, others_work
 from runtime.worker.tidying import tidied
-from runtime.workspace.checkouts.checkout import Checkouts
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
 from workflows.job import JobWorkflow
@@ -115,94 +93,6 @@ Threads are made as they are needed.
 """
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a worker needs for jobs: their activities by who does them, what these go through, and
-    the tools, which want to be closed. The activities of models and of tools are also done by
-    workers on the queues of what is limited, those ``by_name`` by workers of the queues that tools
-    name.
-    """
-
-    of_roles: Mapping[Role, list[Callable[..., Any]]]
-    limited_tools: list[Callable[..., Any]]
-    by_name: list[Callable[..., Any]]
-    of_activities: list[Interceptor]
-    tools: ToolActivities
-
-    @property
-    def activities(self) -> list[Callable[..., Any]]:
-        """All, each once."""
-        # The SDK refuses two of one name, and some are of several roles.
-        return list(dict.fromkeys(one for some in self.of_roles.values() for one in some))
-
-
-def make_parts(
-    client: Client,
-    store: ObjectStore,
-    allowed: tuple[Path, ...] = (),
-    workspaces: Path | None = None,
-    roles: Roles = EVERY,
-) -> Parts:
-    """The parts of a worker that archives to ``store``.
-
-    What jobs change is laid out below ``workspaces``, by default in the state directory. Without
-    the role that has tools, none of it starts an MCP server.
-    """
-    store = tracing.traced(store)
-    versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
-    model, tools = ModelActivities(store, versions.forget), ToolActivities(store)
-    servers = tools.hosts if Role.TOOLS in roles else None
-    workspace = WorkspaceActivities(store=store, versions=versions, hosts=servers)
-    hands = HandsActivities(store, versions, tools.hosts)
-    summaries = SummaryActivities(store, workspace, model)
-    checkpoints, replays = CheckpointActivities(store), ReplayActivities(store, client)
-    batches, sub_jobs = BatchActivities(store, client), SubJobActivities(store, client)
-    of_roles: dict[Role, list[Callable[..., Any]]] = {
-        Role.TURNS: [
-            LifecycleActivities(store).begin_job,
-            model.end_job,
-            ApprovalActivities(store).ask_approval,
-            record_verdict,
-            checkpoints.save_checkpoint,
-            checkpoints.load_checkpoint,
-            summaries.keep_material,
-            replays.claim_replay,
-            replays.recorded_turn,
-            batches.read_batch_page,
-            batches.follow_jobs,
-            batches.definition_of_job,
-            sub_jobs.spawn_job,
-            sub_jobs.find_sub_jobs,
-            sub_jobs.end_sub_jobs,
-        ],
-        Role.MODELS: [
-            *(model.call_model, model.summarise),
-            *(summaries.summarise_source, summaries.summarise_group),
-        ],
-        Role.TOOLS: [
-            tools.call_tool,
-            tools.list_servers,
-            FinishActivities(store).tell_finish,
-            CheckActivities(store, tools).check_result,
-            hands.change_workspace,
-            workspace.read_sources,
-        ],
-        Role.SANDBOXES: [hands.open_workspace, hands.change_workspace],
-        Role.READS: [workspace.read_sources, workspace.file_call],
-    }
-    by_name: list[Callable[..., Any]] = [tools.call_tool, hands.change_workspace]
-    return Parts(of_roles, [tools.call_tool], by_name, _through(allowed), tools)
-
-
-def _through(allowed: tuple[Path, ...]) -> list[Interceptor]:
-    """What an activity goes through, the outermost first: so what ``Bounds`` refuses is made plain,
-    and counted, as other errors are.
-    """
-    bounds = [Bounds(allowed)] if allowed else []
-    counted = [HeartbeatInterceptor(), WorkingTime(), Metered(), PlainErrors(), *bounds]
-    return [*tracing.interceptors(), *counted]
-
-
 def make_worker(
     client: Client,
     store: ObjectStore,
@@ -217,31 +107,27 @@ def make_worker(
     workspaces: Path | None = None,
     roles: Roles = EVERY,
 ) -> Worker:
-    """A worker that archives to ``store``.
+    """A worker that archives to ``store``. Without all ``roles`` it does turns alone.
 
     ``cached_jobs`` workflows stay in memory, by default ``open_jobs()``; the others are replayed.
-
-    Workflow code runs unsandboxed: its imports are kept pure by the import contract, and every
-    history that a test makes is replayed. With a ``deployment``, jobs stay on the version that they
-    began on until they continue as new. At most ``workflow_tasks`` of them run at a time: as many
-    as there are interpreter processes, so none waits for one. Scripts, tools and workspaces are
-    taken from below the ``allowed`` directories; without any, from wherever an order names. Without
-    all ``roles`` it does turns alone.
+    At most ``workflow_tasks`` of them run at a time: as many as there are interpreter processes, so
+    none waits for one. Workflow code runs unsandboxed: its imports are kept pure by the import
+    contract, and every history that a test makes is replayed. With a ``deployment``, jobs stay on
+    the version that they began on until they continue as new. Scripts, tools and workspaces are
+    taken from below the ``allowed`` directories; without any, from wherever an order names.
     """
     parts = make_parts(client, store, allowed, workspaces, roles)
-    own = [*parts.of_roles[Role.TURNS], others_work]
+    turns = [*parts.of_roles[Role.TURNS], others_work]
     versioned = deployment is not None
     worker = Worker(
         client,
         task_queue=task_queue,
         identity=identity,
         workflows=[VersionedJob, VersionedBatch] if versioned else [JobWorkflow, BatchWorkflow],
-        activities=parts.activities if roles == EVERY else own,
+        activities=parts.activities if roles == EVERY else turns,
         workflow_runner=UnsandboxedWorkflowRunner(),
-        workflow_task_executor=ThreadPoolExecutor(
-            workflow_tasks, thread_name_prefix="holdfast-workflow"
-        ),
-        activity_executor=ThreadPoolExecutor(CALLS, thread_name_prefix="holdfast-activity"),
+        workflow_task_executor=_threads(workflow_tasks, "workflow"),
+        activity_executor=_threads(CALLS, "activity"),
         max_concurrent_workflow_tasks=workflow_tasks,
         max_concurrent_activities=CALLS,
         max_concurrent_local_activities=CALLS,
@@ -279,7 +165,7 @@ def make_limited_worker(
         queue,
         parts,
         parts.limited_tools if is_tools(queue) else parts.of_roles[Role.MODELS],
-        threads="holdfast-limited",
+        threads="limited",
         calls=min(concurrent or CALLS, CALLS),
         # The first of them hears what all others made of a call.
         outermost=[metered],
@@ -305,7 +191,7 @@ def make_queue_worker(
         queue,
         parts,
         parts.by_name if role is None else parts.of_roles[role],
-        threads="holdfast-queue",
+        threads="queue",
         grace=grace,
         identity=identity,
     )
@@ -331,7 +217,7 @@ def _activity_worker(
         task_queue=queue,
         identity=identity,
         activities=activities,
-        activity_executor=ThreadPoolExecutor(calls, thread_name_prefix=threads),
+        activity_executor=_threads(calls, threads),
         max_concurrent_activities=calls,
         graceful_shutdown_timeout=grace,
         interceptors=[*outermost, *parts.of_activities],
@@ -339,6 +225,11 @@ def _activity_worker(
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         build_id=BUILD,
     )
+
+
+def _threads(most: int, work: str) -> ThreadPoolExecutor:
+    """At most so many threads, which say by their names what they work on."""
+    return ThreadPoolExecutor(most, thread_name_prefix=f"holdfast-{work}")
 
 
 def _only(role: Role | None) -> Roles:
