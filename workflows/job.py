@@ -694,35 +694,10 @@ class JobWorkflow(Ordered):
         self.phase = Phase.ENDING
         # Before the end is archived: what they spent stands in it.
         await self.sub_jobs.end_all()
-        job = self.job
-        execution, nodes = job.closing()
-        self.replaying.compare_context(nodes, job.turn, at_end=True)
         end: StepRef = await result_of(
-            "end_job",
-            JobEnd(
-                key=self.order.key,
-                turn=job.turn,
-                parent=self.moment.parent,
-                status=stop.status.value,
-                reason=stop.reason,
-                result=stop.result,
-                hand_patch=stop.patch,
-                usage=job.ledger.usage,
-                cost_usd=job.ledger.cost_usd,
-                execution=self.replaying.told_in(execution),
-                nodes=nodes,
-                condensations=job.condensing.taken,
-                events=job.happenings.events,
-                workspace=job.desk.workspace,
-                score=self.checked.score,
-                remarks=self.checked.remarks,
-                lent=self.sub_jobs.spent,
-                redact=self.order.spec.redact,
-            ),
-            StepRef,
-            id="end",
-            summary=stop.status,
+            "end_job", self.close(stop), StepRef, id="end", summary=stop.status
         )
+        job = self.job
         self.preparing.stop()
         self.visible.ended(stop, job.turn, job.ledger)
         outcome = JobOutcome(
@@ -741,6 +716,32 @@ class JobWorkflow(Ordered):
         # Last, so that the parent hears of an end that is in the archive.
         await self.sub_jobs.tell_parent(outcome)
         return outcome
+
+    def close(self, stop: Stop) -> JobEnd:
+        """Close the job's record: what the archive is to hold of its end."""
+        job = self.job
+        execution, nodes = job.closing()
+        self.replaying.compare_context(nodes, job.turn, at_end=True)
+        return JobEnd(
+            key=self.order.key,
+            turn=job.turn,
+            parent=self.moment.parent,
+            status=stop.status.value,
+            reason=stop.reason,
+            result=stop.result,
+            hand_patch=stop.patch,
+            usage=job.ledger.usage,
+            cost_usd=job.ledger.cost_usd,
+            execution=self.replaying.told_in(execution),
+            nodes=nodes,
+            condensations=job.condensing.taken,
+            events=job.happenings.events,
+            workspace=job.desk.workspace,
+            score=self.checked.score,
+            remarks=self.checked.remarks,
+            lent=self.sub_jobs.spent,
+            redact=self.order.spec.redact,
+        )
 
     def stopped_by(self, error: BaseException) -> Stop:
         """What an exception in a turn means for the job.

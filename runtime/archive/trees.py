@@ -172,6 +172,25 @@ class Trees:
         }
         # Once more, now with the places of the new bytes in its entries.
         tree = before.tree.changed(placed).equal_to(tree)
+        form, written = self._listed(parent, before, tree, placed)
+        if whole:
+            written.append(Part("data", compress(whole, level=QUICK), len(whole)))
+        failpoint("tree.before_put")
+        if not self._put(form, written):
+            # It is there by another way, which may have begun with another base.
+            return self.version(tree.version)
+        failpoint("tree.after_put")
+        if whole and len(whole) <= _KEPT_BYTES:
+            self._data.put(key, whole)
+        return self._know(Version(tree, before.base, depth, spots))
+
+    def _listed(
+        self, parent: str, before: Version, tree: Tree, placed: Changes
+    ) -> tuple[TreeForm, list[Part]]:
+        """The form of the version ``tree`` that comes after ``parent``, and its lists: what it
+        changes, and in a keyframe all since the base.
+        """
+        key, depth = tree_key(tree.version), before.depth + 1
         parts = [placed]
         if depth % KEYFRAME_EVERY == 0:
             parts.append(self.tree(before.base).difference(tree))
@@ -188,20 +207,11 @@ class Trees:
             sources=tuple(numbers),
             uses={name: self.digest(name) for name in sorted(leans)},
         )
-        written = [
+        lists = [
             _lines(name, part.items(), {key: 0, **numbers})
             for name, part in zip(("changes", "all"), parts, strict=False)
         ]
-        if whole:
-            written.append(Part("data", compress(whole, level=QUICK), len(whole)))
-        failpoint("tree.before_put")
-        if not self._put(form, written):
-            # It is there by another way, which may have begun with another base.
-            return self.version(tree.version)
-        failpoint("tree.after_put")
-        if whole and len(whole) <= _KEPT_BYTES:
-            self._data.put(key, whole)
-        return self._know(Version(tree, before.base, depth, spots))
+        return form, lists
 
     def _know(self, version: Version) -> Version:
         self._versions.put(version.tree.version, version)

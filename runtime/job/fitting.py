@@ -139,17 +139,7 @@ class Fitter:
                 # From here on for a lower mark: to come to just below the limit would mean a
                 # rewrite in each turn.
                 target = int(self.limit * sections.TARGET)
-                # Such a place costs twice, where it stands and in the messages that tell of it: to
-                # rewrite it loses nothing, and may be enough.
-                if desk.places.behind(desk.surface) and desk.places.flush(desk.surface, ROOM):
-                    continue
-                if sections.collapse(
-                    desk.surface,
-                    layout,
-                    self.size - target,
-                    kept=sections.made_last(desk.surface, layout),
-                ):
-                    desk.places.flush(desk.surface, ROOM)
+                if self._made_room(desk, layout, target):
                     continue
             outcome = self._less(desk, layout)
             if isinstance(outcome, SummaryTask):
@@ -158,6 +148,20 @@ class Fitter:
                 return layout
             desk.surface.look(desk.log.view, desk.turn)
             desk.places.flush(desk.surface, CONDENSED if self.condensing.taken else ROOM)
+
+    def _made_room(self, desk: Desk, layout: Sequence[Segment], target: int) -> bool:
+        """Rewrite places or leave out views, to come to ``target`` tokens; False if there are none
+        of either.
+        """
+        # Such a place costs twice, where it stands and in the messages that tell of it: to rewrite
+        # it loses nothing, and may be enough.
+        if desk.places.behind(desk.surface) and desk.places.flush(desk.surface, ROOM):
+            return True
+        kept = sections.made_last(desk.surface, layout)
+        if sections.collapse(desk.surface, layout, self.size - target, kept=kept):
+            desk.places.flush(desk.surface, ROOM)
+            return True
+        return False
 
     def _less(self, desk: Desk, layout: Sequence[Segment]) -> bool | SummaryTask:
         """Leave out more, by the least loss. False if the layout fits, and nobody asks for less."""

@@ -61,34 +61,8 @@ class JobStatement:
         self._before = desk.graph.snapshot()
         self._aborted = False
         self._version = desk.workspace
-        self._host = JobHost(
-            graph=desk.graph,
-            tools=frozenset(tool.name for tool in desk.spec.tools),
-            servers={server.name: server for server in desk.servers},
-            result_schema=desk.spec.result,
-            turn=desk.turn,
-            now=now,
-            outputs=desk.outputs if desk.spec.writable is not None else None,
-            on_files=frozenset(tool.name for tool in desk.spec.tools if tool.workspace),
-            lend=lend,
-        )
-        names = {tool.name for tool in desk.spec.tools}
-        if any_once(desk.spec.tools, desk.servers):
-            names.add(OUTCOME_UNKNOWN)
-        servers = frozenset(server.name for server in desk.servers)
-        hands = desk.spec.writable is not None
-        self._run = StatementRun(
-            source=source,
-            before=desk.session,
-            host=self._host,
-            stubs=type_stubs(desk.spec.tools, desk.servers, hands=hands, spawn=lend is not None),
-            seed=desk.key,
-            obj_ids=lambda: desk.graph.obj_ids,
-            # Names that a statement cannot bind: without them the job could not go on.
-            hidden=api.names(hands=hands, spawn=lend is not None) | names | servers,
-            servers=servers,
-            shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
-        )
+        self._host = _host(desk, now, lend)
+        self._run = _run(desk, source, self._host, spawn=lend is not None)
 
     def advance(self, answer: Answer | None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch; ``recorded`` is its ok verdict when it is replayed."""
@@ -184,6 +158,42 @@ class JobStatement:
         if masked is not told:
             execution = Execution.model_validate(masked)
         return execution, tuple(self._host.touched)
+
+
+def _host(desk: Desk, now: float, lend: Lend | None) -> JobHost:
+    """What a statement on this desk calls."""
+    return JobHost(
+        graph=desk.graph,
+        tools=frozenset(tool.name for tool in desk.spec.tools),
+        servers={server.name: server for server in desk.servers},
+        result_schema=desk.spec.result,
+        turn=desk.turn,
+        now=now,
+        outputs=desk.outputs if desk.spec.writable is not None else None,
+        on_files=frozenset(tool.name for tool in desk.spec.tools if tool.workspace),
+        lend=lend,
+    )
+
+
+def _run(desk: Desk, source: str, host: JobHost, *, spawn: bool) -> StatementRun:
+    """The run of a statement, which goes on from the desk's session."""
+    names = {tool.name for tool in desk.spec.tools}
+    if any_once(desk.spec.tools, desk.servers):
+        names.add(OUTCOME_UNKNOWN)
+    servers = frozenset(server.name for server in desk.servers)
+    hands = desk.spec.writable is not None
+    return StatementRun(
+        source=source,
+        before=desk.session,
+        host=host,
+        stubs=type_stubs(desk.spec.tools, desk.servers, hands=hands, spawn=spawn),
+        seed=desk.key,
+        obj_ids=lambda: desk.graph.obj_ids,
+        # Names that a statement cannot bind: without them the job could not go on.
+        hidden=api.names(hands=hands, spawn=spawn) | names | servers,
+        servers=servers,
+        shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
+    )
 
 
 def _status(run: StatementRun, *, aborted: bool) -> ExecutionStatus:
