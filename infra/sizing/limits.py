@@ -53,6 +53,23 @@ def limits(need: Need, tokens_a_minute: float | None = None) -> list[Limit]:
             "calls wait and are tried again; have the account's limit raised, or spread jobs over"
             " accounts and hours (`limits:` keeps within it)",
         ),
+        *_of_temporal(need),
+        Limit(
+            "one worker's process",
+            need.of_one_worker,
+            1.0,
+            "it needs more time of a core, or has more calls at a time, than one has; start as many"
+            " as are needed",
+        ),
+        *_of_s3(need),
+        *_of_postgresql(need),
+    ]
+    return sorted(known, key=lambda one: -1.0 if one.used is None else one.used, reverse=True)
+
+
+def _of_temporal(need: Need) -> list[Limit]:
+    """Those of the server, in Temporal Cloud or embedded."""
+    return [
         Limit(
             "Temporal Cloud: Actions a second of a namespace",
             need.actions_a_second,
@@ -73,13 +90,12 @@ def limits(need: Need, tokens_a_minute: float | None = None) -> list[Limit]:
             "one process with SQLite: jobs get slower; use a server with PostgreSQL, or Temporal"
             " Cloud",
         ),
-        Limit(
-            "one worker's process",
-            need.of_one_worker,
-            1.0,
-            "it needs more time of a core, or has more calls at a time, than one has; start as many"
-            " as are needed",
-        ),
+    ]
+
+
+def _of_s3(need: Need) -> list[Limit]:
+    """Those of the archive's bucket."""
+    return [
         Limit(
             "S3: PUT and LIST a second of one partition",
             need.s3_writes_a_second,
@@ -93,6 +109,12 @@ def limits(need: Need, tokens_a_minute: float | None = None) -> list[Limit]:
             S3_READS,
             "as above",
         ),
+    ]
+
+
+def _of_postgresql(need: Need) -> list[Limit]:
+    """Those of the database of a server of one's own."""
+    return [
         Limit(
             "PostgreSQL: bytes of the table of histories",
             need.database_bytes,
@@ -107,4 +129,3 @@ def limits(need: Need, tokens_a_minute: float | None = None) -> list[Limit]:
             "not measured here: run Temporal's own load test (maru, omes) on your database",
         ),
     ]
-    return sorted(known, key=lambda one: -1.0 if one.used is None else one.used, reverse=True)
