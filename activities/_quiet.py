@@ -87,7 +87,7 @@ def quieten(lite: Any) -> None:
 
 def _unheard(lite: Any) -> bool:
     """Whether this is a call of ours, and nobody listens."""
-    # A call that another program makes with litellm in this process is left as it is.
+    # A call that other code of this process makes with litellm is left as it is.
     if current.get() is None:
         return False
     # Importing Gemini's part of litellm registers its cache for good, also where there is none.
