@@ -62,8 +62,8 @@ def system_mounts(*, network: bool, setup: bool) -> Iterator[str]:
     yield from ("--perms", "0755", "--dir", "/etc")
     there = _names("/etc")
     asked = (*_ETC, *(_ETC_NETWORK if network else ()), *(_ETC_SETUP if setup else ()))
-    found = (name for glob in _ETC_GLOBS for name in sorted(fnmatch.filter(there, glob)))
-    for name in (*asked, *found):
+    matching = (name for glob in _ETC_GLOBS for name in sorted(fnmatch.filter(there, glob)))
+    for name in (*asked, *matching):
         if (link := there.get(name.partition("/")[0])) is not None:
             yield from _bound(f"/etc/{name}", plain=not link and "/" not in name)
     if (prefix := python_prefix()) is not None:
