@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import CommandLine, script
+from tests.cli.command_line import CommandLine, script, wait_for
 from tests.git.jobs import written_tree
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.server]
@@ -97,3 +97,28 @@ def test_what_a_job_keeps_is_handed_over(cli: CommandLine, tmp_path: Path) -> No
     ]
     none = cli("workspace", "export", "left/kept", "--kept", "--agent-trace", tmp_path / "t")
     assert (none.code, "--kept is of a plain DIR" in none.err) == (2, True)
+
+
+def test_log_tells_which_command_runs(cli: CommandLine) -> None:
+    """With its last line, for as long as it runs."""
+    command = 'while ! test -e "$GATE"; do echo waits; sleep 0.05; done'
+    gate = {"GATE": str(cli.path / "gate")}
+    cli.write("a.json", script(f"finish(sh({command!r}, timeout=900, env={gate!r}).exit_code)"))
+    job = "id: slow, model: scripted/a.json, workspace: {write: true, sandbox: none}"
+    process = cli.start("run", cli.jobs(job, batch="running"))
+
+    def told() -> list[str]:
+        # Before its first turn there is no such job.
+        return cli("log", "running/slow").out.splitlines()[-1:]
+
+    wait_for(
+        lambda: told() == [f"now: running: runs: {command} | waits"], "log tells of it", process
+    )
+    assert cli("log", "running/slow", "--json").json()["now"] == {
+        "status": "running",
+        "reason": f"runs: {command} | waits",
+    }
+    cli.write("gate", "")
+    assert cli.finished(process).code == 0
+    assert told() == ["end: succeeded"]
+    assert cli("log", "running/slow", "--json").json()["now"] is None
