@@ -86,8 +86,11 @@ def changed_by(state: ViewState) -> str:
 
 def _behind(before: ViewState, after: ViewState) -> list[str]:
     """That the source is known to be another than what the view shows."""
-    by = after.written
-    if not after.dirty.source_changed or (before.dirty.source_changed and before.written == by):
+    by, told = after.written, before.written if before.dirty.source_changed else None
+    # That it may have changed once more is nothing new.
+    if told is not None and by is not None:
+        told = told.evolve(later=by.later)
+    if not after.dirty.source_changed or (before.dirty.source_changed and told == by):
         return []
     if by is None:
         return ["its source has changed since; Refresh() shows it"]

@@ -76,11 +76,17 @@ def mark(store: NodeStore, changes: OwnChanges) -> None:
     for obj_id in views:
         state = store.view(obj_id)
         change = changes.of_view(state.path, outlined=state.base_lod > 0)
-        known = state.dirty.source_changed and state.written is not None
-        # That it may have changed says less than what is known already.
-        if change is None or (change is Change.MAYBE and known):
+        if change is None:
             continue
-        written = Written(turn=store.turn, change=change)
+        known = state.written if state.dirty.source_changed else None
+        if change is Change.MAYBE and known is not None:
+            # It says less than what is known already; but what is being read of the version before
+            # is not what is there now.
+            if known.turn == store.turn:
+                continue
+            written = known.evolve(later=store.turn)
+        else:
+            written = Written(turn=store.turn, change=change)
         dirty = state.dirty.evolve(source_changed=True)
         store.put(state.evolve(dirty=dirty, written=written), Cause.CALL)
 

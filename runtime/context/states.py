@@ -190,10 +190,15 @@ class Change(StrEnum):
 
 
 class Written(ContextValue):
-    """What a statement of the job's own did to a view's source, and in which turn."""
+    """What a statement of the job's own did to a view's source, and in which turn.
+
+    ``later``: the last turn after it whose statement may have changed it once more.
+    """
 
     turn: int
     change: Change = Change.CHANGED
+    # Left out where there is none, as ``written`` is.
+    later: int | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ViewState(NodeState):

@@ -158,6 +158,44 @@ def test_what_is_no_file_of_the_workspace_is_never_the_jobs_doing(job: Job) -> N
     assert not behind(job, view)
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_was_read_of_the_version_before_is_not_applied(
+    job: Job, known: bool, named: bool
+) -> None:
+    """A background reading that began before the statement: the view stays behind, also where it
+    was so already, and where it is not named.
+    """
+    view = job.view("a.py", freq="Async")
+    job.tick()
+    if known:
+        changed(job, ("a.py", "M"))
+        job.tick()
+    (preparation,) = job.begin().values()
+    job.prepared(preparation)
+    changed(job, ("a.py", "M")) if named else changed(job, ("b.py", "M"), count=99)
+    job.files["a.py"] = numbered(6).replace("line2", "new")
+    job.tick()
+    assert behind(job, view)
+    assert (job.graph.background.tally.applied, job.graph.background.tally.stale) == (0, 1)
+    (again,) = job.begin().values()
+    job.prepared(again)
+    job.tick()
+    assert not behind(job, view)
+    assert "new" in job.get(view, "text")
+
+
+def test_what_may_have_changed_once_more_is_not_told_again(job: Job) -> None:
+    """The feed has named the statement that did change it."""
+    job.view("a.py")
+    job.graph.take_deltas()
+    changed(job, ("a.py", "M"))
+    assert feed_of(job) == ["view-1: changed by turn 12's statement; Refresh() shows it"]
+    job.turn = 13
+    changed(job, ("b.py", "M"), count=99)
+    assert feed_of(job) == []
+
+
 def test_a_statement_that_is_taken_back_takes_the_marks_back(job: Job) -> None:
     """The files are as they were, too."""
     view = job.view("a.py")
