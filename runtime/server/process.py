@@ -41,7 +41,7 @@ LOG_BYTES = 16 * 1024 * 1024
 """A log larger than this is moved to ``server.log.1`` at the next start."""
 
 SETTINGS = {
-    # FACTS: lifts one sequential job from 19 to 70 turns a second.
+    # Lifts one sequential job from 19 to 70 turns a second (docs/facts.md).
     "history.transferProcessorMaxPollRPS": "5000",
     "history.timerProcessorMaxPollRPS": "5000",
     "history.visibilityProcessorMaxPollRPS": "5000",
@@ -52,7 +52,7 @@ SETTINGS = {
     "matching.numTaskqueueReadPartitions": "1",
     "matching.numTaskqueueWritePartitions": "1",
     # The server's own defaults of today, fixed: a job continues as new when the server suggests it
-    # (DESIGN section 9).
+    # (docs/design.md section 9).
     "limit.historyCount.suggestContinueAsNew": "4096",
     "limit.historySize.suggestContinueAsNew": "4194304",
     # The server always has an HTTP API, which by default answers under any host name, so to any web
@@ -62,8 +62,8 @@ SETTINGS = {
 """Dynamic configuration of the embedded server, as JSON values."""
 
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
-"""Survives the crash of any process; FACTS: 66-75 to 122-134 turns a second with 20 concurrent
-jobs.
+"""Survives the crash of any process; 66-75 to 122-134 turns a second with 20 concurrent jobs
+(docs/facts.md).
 """
 
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOGC", "GOMAXPROCS", "GOMEMLIMIT")

@@ -110,7 +110,9 @@ def test_times_are_made_up_and_the_same_everywhere(tmp_path: Path) -> None:
 
 
 def test_checkouts_of_one_base_share_its_files(tmp_path: Path) -> None:
-    """They are links to one file until a version replaces it; where commands write, they are not."""
+    """They are links to one file until a version replaces it; where commands write, they are
+    not.
+    """
     made = Made(tmp_path)
     base = made.base({"a": b"1", "b": b"2"}, {})
     other = made.change(base, {"b": b"3"})

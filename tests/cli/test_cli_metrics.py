@@ -141,7 +141,9 @@ def test_each_alert_has_a_runbook() -> None:
 
 
 def test_an_address_is_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metrics are off without an address; one that is none is refused by the name of the setting."""
+    """Metrics are off without an address; one that is none is refused by the name of the
+    setting.
+    """
     monkeypatch.delenv("HOLDFAST_METRICS", raising=False)
     assert metrics_address() is None
     assert metrics_address("[::1]:9464") == "[::1]:9464"

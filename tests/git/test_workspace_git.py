@@ -1,5 +1,5 @@
-"""``workspace export --git``: a repository that git itself reads; ``--agent-trace``: which lines the
-job wrote.
+"""``workspace export --git``: a repository that git itself reads; ``--agent-trace``: which lines
+the job wrote.
 """
 
 from __future__ import annotations

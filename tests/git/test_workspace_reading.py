@@ -1,4 +1,6 @@
-"""``workspace ls``, ``cat``, ``diff``, ``patch`` and ``export``: versions of a job's files, read."""
+"""``workspace ls``, ``cat``, ``diff``, ``patch`` and ``export``: versions of a job's files,
+read.
+"""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ MERGED_BY = {
     "volumeMounts": "mountPath",
     "ports": "containerPort",
 }
-"""Lists whose items are merged by a key, in pods (k8s.io/api core/v1, ``patchMergeKey``); others are
-replaced.
+"""Lists whose items are merged by a key, in pods (k8s.io/api core/v1, ``patchMergeKey``); others
+are replaced.
 """
 
 Manifest = dict[str, Any]

@@ -1,4 +1,6 @@
-"""The model of capacity: what it is made of is what the program has, and wrong figures are refused."""
+"""The model of capacity: what it is made of is what the program has, and wrong figures are
+refused.
+"""
 
 from __future__ import annotations
 

@@ -112,7 +112,9 @@ class Model:
                 ledger.granted = usd((ledger.granted.usd or 0) + (granted.slice.usd or 0))
 
     def step(self, job: str, worst: float, share: float, fate: str) -> None:
-        """One turn of a job: a call whose worst case is ``worst``, of which it costs a ``share``."""
+        """One turn of a job: a call whose worst case is ``worst``, of which it costs a
+        ``share``.
+        """
         ledger, turn = self.ledgers[job], self.turns[job]
         if (stop := ledger.stop(turn, 0.0)) is not None:
             assert stop.status is JobStatus.BUDGET

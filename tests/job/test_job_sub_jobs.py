@@ -110,7 +110,9 @@ def test_a_tenth_of_the_budget_stays_with_the_job() -> None:
 
 
 def test_equal_questions_are_counted() -> None:
-    """So that two sub-jobs with one goal are two, and the same two when they are asked for again."""
+    """So that two sub-jobs with one goal are two, and the same two when they are asked for
+    again.
+    """
     ledger = Ledger(BUDGET, started=0.0)
     numbers = []
     for name, goal in enumerate(["x", "y", "x", "x"]):

@@ -1,4 +1,6 @@
-"""A worker of several processes: whichever is killed, nothing is lost and nothing is left behind."""
+"""A worker of several processes: whichever is killed, nothing is lost and nothing is left
+behind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``examples/fix``: a job that mends a published package, and workers killed while its tests run."""
+"""``examples/fix``: a job that mends a published package, and workers killed while its tests
+run.
+"""
 
 from __future__ import annotations
 

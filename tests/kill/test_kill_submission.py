@@ -1,5 +1,5 @@
-"""A batch that comes in pages: whenever its ``run`` is killed, the same command again loses no job and
-runs none twice.
+"""A batch that comes in pages: whenever its ``run`` is killed, the same command again loses no job
+and runs none twice.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _PATH = re.compile(
 _WRAPPED = re.compile(r"\n\s*(?:#:? )?")
 """Where a docstring or a comment goes on in its next line."""
 _ELSEWHERE = re.compile(
-    r"\b(?:DESIGN|FACTS|STYLE)\.md|shared/spec|(?<!docs/contract/)executable-context\.md"
+    r"\b(?:DESIGN|FACTS|STYLE)\b|shared/spec|(?<!docs/contract/)executable-context\.md"
 )
 
 

@@ -98,7 +98,9 @@ async def test_back_at_each_statement_its_files_are_there(stage: Stage) -> None:
 
 
 async def test_a_frozen_replay_runs_no_command(stage: Stage, tmp_path: Path) -> None:
-    """Its answers, and so its versions, are those of the record; from the first statement on too."""
+    """Its answers, and so its versions, are those of the record; from the first statement on
+    too.
+    """
     ran = tmp_path / "ran"
     code = [
         f"r = sh('echo x >> {ran}; echo $RANDOM | tee r')\nv = view(r.stdout)",

@@ -94,7 +94,9 @@ async def test_a_resource_is_read_at_each_level_as_a_file_is(read: Read) -> None
 
 
 async def test_bytes_and_parts_are_read_too(read: Read) -> None:
-    """Bytes as those of a binary file, several contents below each other, the begin of what is long."""
+    """Bytes as those of a binary file, several contents below each other, the begin of what is
+    long.
+    """
     assert (await read("mcp://docs/notes://bytes")).size == 4
     two = await read("mcp://docs/notes://two")
     assert two.text == "# notes://two/1\npart 1\n\n# notes://two/2\npart 2"
