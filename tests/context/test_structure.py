@@ -281,7 +281,7 @@ def test_a_real_client_shows_its_public_methods_within_2000_tokens() -> None:
             ["0 0 [section]", "1 1 key = value"],
         ),
         (
-            ".scala",
+            ".dart",
             """\
             public class Shape {
                 func area() -> Double {
