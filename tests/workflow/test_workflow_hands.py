@@ -9,9 +9,10 @@ from stage import Stage, activities_of
 
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_stream
+from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import Trees
 from runtime.archive.verify import damage, verify_job
-from runtime.archive.workspaces import workspace_after
+from runtime.archive.workspaces import opening_of, workspace_after
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import JobSpec, Writable
 from runtime.base.values import JobKey
@@ -123,6 +124,33 @@ async def test_an_effect_is_two_writes(stage: Stage) -> None:
     second = archive.effect(outcome.run, 2, 0)
     assert second is not None
     assert "changed" not in second
+
+
+async def test_verify_covers_versions_and_their_bytes(stage: Stage) -> None:
+    """Of what the job began with and of what it made: each object that is lost, or another, is
+    found. The record says that there was no sandbox, and a turn without an effect adds no activity.
+    """
+    code = ["write('b.txt', 'new')", "print(1)", "finish(open('b.txt').read())"]
+    spec = hands(stage, code, writable=Writable(sandbox="none"))
+    outcome = await (await stage.start(spec)).result()
+    archive = stage.archive(spec)
+    begun = opening_of(archive, outcome.run)
+    assert begun is not None
+    assert begun["sandbox"] == "none"
+    ran = activities_of(await stage.history())
+    assert [name for name in ran if name.startswith("turn-2")] == ["turn-2"]
+    whole = {key: stage.store.get(key) for key in stage.store.list("")}
+    held = [key for key in whole if key.startswith(("_holdfast/trees/", "_holdfast/packs/"))]
+    assert len(held) == 3
+    assert damage(verify_job(archive)) == []
+    for key in held:
+        for data in (None, whole[key][:-1] + bytes([whole[key][-1] ^ 1])):
+            store = MemoryStore()
+            for name, kept in {**whole, key: data}.items():
+                if kept is not None:
+                    store.put_if_absent(name, kept)
+            found = damage(verify_job(JobArchive(store, stage.batch, spec.id)))
+            assert key in {finding.key for finding in found}
 
 
 async def test_a_statement_that_is_taken_back_leaves_the_files_too(stage: Stage) -> None:
