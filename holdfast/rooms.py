@@ -119,6 +119,7 @@ def _import(
     module = importlib.import_module(f"{_PACKAGE}.{name}")
     if fromlist:
         return builtins.__import__(module.__name__, globals, locals, fromlist, 0)
+    # Without names to take from it, a statement binds the first part alone.
     return sys.modules[f"{_PACKAGE}.{name.partition('.')[0]}"]
 
 

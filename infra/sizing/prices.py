@@ -64,6 +64,7 @@ def actions_usd(actions: float, flat: float | None = None) -> float:
         return actions / 1e6 * flat
     total = below = 0.0
     for most, usd in ACTION_TIERS:
+        # A tier prices what lies within it, and nothing below.
         total += max(min(actions, most) - below, 0) / 1e6 * usd
         below = most
     return total + max(actions - below, 0) / 1e6 * ACTION_TIERS[-1][1]

@@ -172,6 +172,7 @@ def _is_many(job: Any) -> bool:
 
 def _names_of(items: Sequence[Item | None], others: set[str]) -> set[str]:
     """Those of the ``others`` that are fields of items too."""
+    # Without these no item need be unpacked.
     if not others:
         return set()
     return {name for item in items if item is not None for name in others & item.fields.keys()}

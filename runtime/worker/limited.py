@@ -151,4 +151,5 @@ class LimitedQueues:
 def _differs(wanted: float | None, kept: float | None) -> bool:
     if wanted is None or kept is None:
         return wanted is not kept
+    # A queue may be kept at nothing, of which there is no part.
     return abs(wanted - kept) > NOTICED * max(kept, 1e-9)
