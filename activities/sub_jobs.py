@@ -70,8 +70,9 @@ class SubJobActivities:
             return Spawned(error_type="RuntimeError", error_message=f"spawn(): {order.refused}")
         archive = JobArchive.of(self._store, order.child)
         # By the archive, since the server forgets an ended workflow when its retention is over.
-        if await asyncio.to_thread(archive.definition) is None:
-            await self._start(order)
+        found = await asyncio.to_thread(archive.definition) is not None
+        if not found:
+            found = not await self._start(order)
         elif (end := await asyncio.to_thread(end_in, archive)) is not None:
             return Spawned(**names, ended=end)
         state = await self._state(order.child)
@@ -79,12 +80,12 @@ class SubJobActivities:
             lost = f"the sub-job {order.child.job}, which was started before, is lost"
             return Spawned(error_type="RuntimeError", error_message=f"spawn(): {lost}")
         if state is WorkflowExecutionStatus.RUNNING:
-            return Spawned(**names)
+            return Spawned(**names, found=found)
         end = await asyncio.to_thread(end_in, archive)
         return Spawned(**names, ended=end or _unrecorded(order.child, state.name))
 
-    async def _start(self, order: SpawnOrder) -> None:
-        """Start its workflow, unless a try before has."""
+    async def _start(self, order: SpawnOrder) -> bool:
+        """Start its workflow. Whether no try before has."""
         try:
             await self._client.start_workflow(
                 JOB_WORKFLOW,
@@ -99,7 +100,8 @@ class SubJobActivities:
                 memo={"definition": order.order["definition"], **_split(order.order)},
             )
         except WorkflowAlreadyStartedError:
-            return
+            return False
+        return True
 
     async def _state(self, child: JobKey) -> WorkflowExecutionStatus | None:
         """The state of its workflow; None if the server knows of none."""

@@ -62,7 +62,7 @@ with workflow.unsafe.imports_passed_through():
         sooner,
         summary_retry,
     )
-    from workflows.messages import JobOrder, JobOutcome, JobProgress, Note, Origin
+    from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
@@ -113,6 +113,7 @@ class JobWorkflow(Ordered):
             self.moment, self.effects, self.preparing, self.sub_jobs, self.go_on_if_full
         )
         self.pausing = Pausing(order, self.moment)
+        self.sub_jobs.holding.change(held=self.pausing.asked)
         # In this order, which decides what a look at several arrivals comes to: a replay has the
         # same.
         self.moment.looking += [
@@ -175,15 +176,24 @@ class JobWorkflow(Ordered):
 
     @workflow.signal
     def pause(self, note: Note) -> None:
-        """A user's wish that no turn begins until the job is to go on."""
+        """A user's wish that no turn begins until the job is to go on, and none of its sub-jobs."""
         if self.is_new(note):
             self.pausing.wished = True
+            self.sub_jobs.holding.change(held=self.pausing.asked)
 
     @workflow.signal
     def resume(self, note: Note) -> None:
-        """A user's wish that a paused job goes on."""
+        """A user's wish that a paused job goes on, and the sub-jobs that were paused with it."""
         if self.is_new(note):
-            self.pausing.wished = False
+            self.pausing.wished = self.pausing.held = False
+            self.sub_jobs.holding.change(held=self.pausing.asked)
+
+    @workflow.signal
+    def hold(self, hold: Hold) -> None:
+        """The parent is paused, or goes on; so do the sub-jobs of this one."""
+        if self.is_new(hold):
+            self.pausing.held = hold.held
+            self.sub_jobs.holding.change(held=self.pausing.asked)
 
     @workflow.signal
     def grant(self, granted: Granted) -> None:
@@ -628,6 +638,7 @@ class JobWorkflow(Ordered):
         saved = await save(self.job, self.order.key, parent)
         # Handlers that are under way would be lost with the run.
         await workflow.wait_condition(workflow.all_handlers_finished)
+        await self.sub_jobs.holding.told_all()
         origin = Origin(
             checkpoint=saved,
             parent=parent,
@@ -639,7 +650,12 @@ class JobWorkflow(Ordered):
             ended=self.sub_jobs.carried,
             **self.replaying.carried,
         )
-        carried = {"origin": origin, **self.slices.carried, **self.pausing.carried}
+        carried = {
+            "origin": origin,
+            **self.slices.carried,
+            **self.pausing.carried,
+            **self.sub_jobs.holding.carried,
+        }
         versioned = workflow.info().get_current_deployment_version() is not None
         # Where workers are versioned, a job takes up the current release here, at a checkpoint, and
         # nowhere else.

@@ -84,6 +84,10 @@ class JobOrder(Message):
     """By which queues its limited calls go; None: all by its batch's."""
     paused: bool = False
     """Whether it begins paused."""
+    held: bool = False
+    """Whether it begins paused since its parent is."""
+    told: bool = False
+    """Whether its sub-jobs know that it is paused."""
     until: str = ""
     """When the time is over that the batch has, as ISO 8601 has it; empty: never."""
 
@@ -101,6 +105,12 @@ class Note(Message):
     def of(cls, text: str = "") -> Note:
         """A note for a client to send."""
         return cls(id=uuid.uuid4().hex, text=text)
+
+
+class Hold(Note):
+    """What a job tells its sub-jobs: whether they are paused with it."""
+
+    held: bool
 
 
 class JobOutcome(Message):

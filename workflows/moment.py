@@ -10,6 +10,7 @@ then both see the same. So every such wait goes through ``Moment.after``, and no
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -34,7 +35,9 @@ class Moment:
     ``idle`` are the seconds of the last wait in which nobody worked for it. ``inbox`` and
     ``condense_asked`` are what users sent until the last look, ``arrived`` and ``condense_arrived``
     what came since; ``heard`` is what the turn began with. ``looking`` are told of each look.
-    ``answers``: the turn's come from the world, or from a record.
+    ``answers``: the turn's come from the world, or from a record. ``waits``: an event of the server
+    is waited for, and nothing within the worker; ``waiting_begins`` is told of each such wait, when
+    that has made its commands.
     """
 
     def __init__(self, job: Job, origin: Origin | None) -> None:
@@ -48,6 +51,8 @@ class Moment:
         self.condense_asked = origin.condense if origin is not None else False
         self.condense_arrived = False
         self.looking: list[Callable[[], None]] = []
+        self.waits = False
+        self.waiting_begins: Callable[[], None] = lambda: None
         self.answers = Live()
 
     async def after(
@@ -62,6 +67,9 @@ class Moment:
         all of it, since nobody told. With ``failed``, which says so of an error, note is taken
         after an error too.
         """
+        self.waits = True
+        # It runs when the wait has come to where it waits.
+        asyncio.get_running_loop().call_soon(self.waiting_begins)
         try:
             result = await wait
         except ActivityError as error:
@@ -69,6 +77,8 @@ class Moment:
             if failed is not None:
                 self._look(failed(error))
             raise
+        finally:
+            self.waits = False
         self._look(worked(result))
         return result
 

@@ -16,21 +16,31 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Pausing:
-    """Whether one job is paused. ``wished`` is what was last asked for, and not looked at yet."""
+    """Whether one job is paused.
+
+    ``wished`` is what was last asked for, and not looked at yet; ``held`` whether its parent is
+    paused, with which its sub-jobs are.
+    """
 
     def __init__(self, order: JobOrder, moment: Moment) -> None:
         self._moment = moment
         self.wished = order.paused
-        self.paused = order.paused
+        self.held = order.held
+        self.paused = self.asked
+
+    @property
+    def asked(self) -> bool:
+        """Whether the job is to be paused, by itself or with its parent."""
+        return self.wished or self.held
 
     def look(self) -> None:
         """Take note of what was asked for; see ``Moment``."""
-        self.paused = self.wished
+        self.paused = self.asked
 
     @property
     def carried(self) -> dict[str, Any]:
         """What the order of the run that goes on says."""
-        return {"paused": self.wished}
+        return {"paused": self.wished, "held": self.held}
 
     async def wait(self) -> None:
         """Wait until the job is to go on, no longer than it may last."""
@@ -39,7 +49,7 @@ class Pausing:
     async def _resumed(self) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
             await workflow.wait_condition(
-                lambda: not self.wished,
+                lambda: not self.asked,
                 timeout=self._moment.until_deadline(),
                 timeout_summary="paused",
             )

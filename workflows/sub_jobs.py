@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.purse import covers
     from runtime.job.sub_jobs import SubJob
     from workflows.calling import result_of
+    from workflows.holding import Holding
     from workflows.limits import CALL_LIMIT
     from workflows.messages import JobOrder, JobOutcome
     from workflows.moment import Moment
@@ -47,6 +48,7 @@ class SubJobs:
         self._order, self._moment, self._slices = order, moment, slices
         self.arrived: list[SubJobEnd] = []
         self.inbox: list[SubJobEnd] = list(order.origin.ended) if order.origin else []
+        self.holding = Holding(order, moment)
 
     def begin(self) -> None:
         """Know which sub-jobs are the job's own: a fork knows of another's too."""
@@ -119,6 +121,8 @@ class SubJobs:
             summary=f"start {child.job}"[:120],
         )
         told: Spawned = spawned.timeless
+        if told.error_type is None and told.ended is None:
+            await self.holding.tell(told.job, None if told.found else order.held)
         if told.error_type is None:
             self._moment.job.spawned(
                 SubJob(
@@ -151,6 +155,7 @@ class SubJobs:
             id=f"of {self._order.key}: {child.job}",
             routes=self._order.routes,
             until=self._order.until,
+            held=self.holding.told,
         )
 
     def _spec(self, child: JobKey, request: SpawnRequest, turn: int) -> JobSpec:

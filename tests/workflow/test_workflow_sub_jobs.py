@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stage import Stage, activities_of
+from stage import Stage, activities_of, events_of
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import WorkflowHandle
@@ -231,3 +231,125 @@ async def test_a_job_that_is_begun_anew_starts_its_sub_jobs_anew(stage: Stage) -
     assert name == name_of(order, asked.model_copy(update={"lent": Amount(turns=1)}))
     assert len({name, *others}) == 4
     assert len(name) == 91
+
+
+async def child_handles(stage: Stage, number: int) -> list[WorkflowHandle[Any, JobOutcome]]:
+    """Handles of sub-jobs of which so many have begun: their names are in no order."""
+    await eventually(lambda: len(children_of(stage)) == number, "the sub-jobs began")
+    return [await child_handle(stage, one) for one in range(number)]
+
+
+async def until_phases(handles: list[WorkflowHandle[Any, JobOutcome]], *expected: str) -> None:
+    """Wait until the jobs stand so."""
+    for handle, phase in zip(handles, expected, strict=True):
+        await until_phase(handle, phase)
+
+
+async def until_told(handle: WorkflowHandle[Any, JobOutcome], number: int = 1) -> None:
+    """Wait until a sub-job was told so often by its parent that it is paused, or goes on."""
+
+    async def told() -> bool:
+        signals = events_of(await handle.fetch_history(), "WORKFLOW_EXECUTION_SIGNALED")
+        names = [one.workflow_execution_signaled_event_attributes.signal_name for one in signals]
+        return names.count("hold") == number
+
+    await eventually(told, "the sub-job is told")
+
+
+async def test_a_job_is_paused_with_its_sub_jobs(stage: Stage) -> None:
+    """In the midst of its wait for them. Those that were paused with it go on with it; one that
+    somebody has paused by itself stays paused, and one goes on that somebody wants to.
+    """
+    spec = parent_of(
+        stage,
+        ["a = spawn('One.'); b = spawn('Two.'); c = spawn('Three.')", "wait_for(a)"],
+        ["wait(86_400)", "wait(86_400)", "finish('late')"],
+    )
+    handle = await stage.start(spec)
+    children = await child_handles(stage, 3)
+    await until_phases([handle, *children], *["asleep"] * 4)
+    own, _, free = children
+    await own.signal("pause", Note.of())
+    await handle.signal("pause", Note.of())
+    for child in children:
+        await until_told(child)
+        await child.signal("message", Note.of("Go on."))
+    await until_phases(children, *["paused"] * 3)
+    await free.signal("resume", Note.of())
+    await until_phases(children, "paused", "paused", "asleep")
+    await handle.signal("resume", Note.of())
+    await until_phases(children, "paused", "asleep", "asleep")
+    await own.signal("resume", Note.of())
+    await until_phases(children, *["asleep"] * 3)
+    await handle.cancel()
+    assert (await handle.result()).status is JobStatus.CANCELLED
+    assert [(await child.result()).status for child in children] == [JobStatus.CANCELLED] * 3
+    stage.started += [child.id for child in children]
+
+
+async def test_a_pause_reaches_every_generation_and_what_is_begun_meanwhile(stage: Stage) -> None:
+    """A job that begins paused holds what it starts; by a sub-job, that holds its own."""
+    deep = ["a = spawn('Deeper.')", "wait_for(a)", "finish(1)"]
+    spec = parent_of(stage, deep, [deep[0], "wait(86_400)", "finish(1)"], spawn={"depth": 2})
+    handle = await stage.start(spec)
+    child, grandchild = await child_handles(stage, 2)
+    await until_phases([handle, child], "asleep", "asleep")
+    await handle.signal("pause", Note.of())
+    await until_told(grandchild)
+    await handle.signal("resume", Note.of())
+    await until_told(grandchild, 2)
+    await child.signal("message", Note.of("Go on."))
+    assert (await handle.result()).status is JobStatus.SUCCEEDED
+    stage.started += [child.id, grandchild.id]
+
+
+async def test_a_job_that_is_reset_while_it_is_paused_has_its_sub_job_go_on(stage: Stage) -> None:
+    """The run that was reset knows of no sub-job when it is resumed; the one that it then finds
+    was held by the run before.
+    """
+    spec = parent_of(
+        stage,
+        ["a = spawn('Wait.')", "wait_for(a)", "finish(a.text)"],
+        ["wait(86_400)", "wait(86_400)", "finish('late')"],
+    )
+    handle = await stage.start(spec)
+    [child] = await child_handles(stage, 1)
+    await until_phases([handle, child], "asleep", "asleep")
+    archive = stage.archive(spec)
+    step = archive.find_step(archive.runs()[0], 1)
+    assert step is not None
+    await handle.signal("pause", Note.of())
+    await until_told(child)
+    await child.signal("message", Note.of("Go on."))
+    await until_phase(child, "paused")
+    await reset(stage, handle, step.reset_event_id)
+    again: WorkflowHandle[Any, JobOutcome] = stage.client.get_workflow_handle(
+        handle.id, result_type=JobOutcome
+    )
+    await until_phase(again, "paused")
+    await again.signal("resume", Note.of())
+    await until_phase(child, "asleep")
+    await child.signal("message", Note.of("Go on."))
+    assert (await again.result()).status is JobStatus.SUCCEEDED
+    assert children_of(stage) == [child.id.rpartition("/")[2]]
+    stage.started.append(child.id)
+
+
+async def test_pauses_in_mid_statement_are_told_alike_in_a_replay(stage: Stage) -> None:
+    """Signals come while verdicts are recorded, with queries that part a worker's view of them
+    from a replay's: the commands stand in the same order.
+    """
+    spec = parent_of(
+        stage,
+        ["a = spawn('One.')", *["x = 1"] * 8, "wait_for(a)", "finish(1)"],
+        [*["x = 1"] * 3, "finish(1)"],
+    )
+    handle = await stage.start(spec)
+    [child] = await child_handles(stage, 1)
+    for _ in range(6):
+        await handle.signal("pause", Note.of())
+        await handle.query("progress")
+        await handle.signal("resume", Note.of())
+    outcome = await handle.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 11)
+    stage.started.append(child.id)
