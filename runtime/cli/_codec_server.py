@@ -74,6 +74,7 @@ def make_server(
 
 
 class _Server(ThreadingHTTPServer):
+    # Else a request that hangs would keep the process from ending.
     daemon_threads = True
 
     def handle_error(self, request: Any, _client_address: Any) -> None:
@@ -96,10 +97,12 @@ def decoded(
             return payload
         value = json.loads(base64.b64decode(payload.get("data", "")))
         shown = _shown(store, value) if isinstance(value, dict) else None
+    # Anything may be sent here: what cannot be read is shown as it came.
     except _UNREADABLE:
         return payload
     if shown is None:
         return payload
+    # A model may write lone surrogates, which have no UTF-8.
     data = base64.b64encode(
         json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace")
     ).decode()
@@ -124,6 +127,7 @@ def _decrypted(payload: Mapping[str, Any], keys: EncryptionKeys) -> Mapping[str,
 
 
 def _shown(store: ObjectStore, value: dict[str, Any]) -> dict[str, Any] | None:
+    # The protocol does not tell of what type a payload is: the fields do.
     if {"key", "turn", "layout", "reset_event_id"} <= value.keys():
         return _call(store, TurnCall.model_validate(value), value)
     if "step" in value:
@@ -226,8 +230,10 @@ class _Handler(BaseHTTPRequestHandler):
     wanted: Token | None
     opened_with: EncryptionKeys | None
     server_version = "holdfast-codec"
+    # The header would tell everybody Python's version.
     sys_version = ""
     protocol_version = "HTTP/1.1"
+    # A client that connects and sends nothing would keep a thread for ever.
     timeout = 60
 
     def do_OPTIONS(self) -> None:
@@ -312,9 +318,11 @@ class _Handler(BaseHTTPRequestHandler):
         be this machine.
         """
         origin, host = self.headers.get("origin"), self.headers.get("host", "")
+        # A browser names the origin of a page of another site; Temporal's CLI sends none.
         if origin is not None and origin not in self.allowed and not _LOOPBACK.fullmatch(origin):
             self._refuse(HTTPStatus.FORBIDDEN, "pages of this origin are not served; see --origin")
             return False
+        # A page may have its own name lead to this address: then the host is that name.
         if self.local and not _LOOPBACK_HOST.fullmatch(host):
             self._refuse(HTTPStatus.FORBIDDEN, "only requests to localhost are served")
             return False
@@ -337,6 +345,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         if status is HTTPStatus.UNAUTHORIZED:
             self.send_header("WWW-Authenticate", "Bearer")
+        # Prompts are not to stay in a browser's cache.
         self.send_header("Cache-Control", "no-store")
         origin = self.headers.get("origin")
         if origin is not None and status is not HTTPStatus.FORBIDDEN:

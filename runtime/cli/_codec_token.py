@@ -75,6 +75,7 @@ def token_of(file: Path | None) -> Token | None:
         setting = os.environ.get(TOKEN)
         return _parsed(setting, TOKEN) if setting else None
     try:
+        # The group may read it: a secret that Kubernetes mounts is for the pod's group.
         if stat.S_IMODE(file.stat().st_mode) & 0o007:
             raise InputError(f"the token {file} is open to all users: chmod o= {file}")
         text = file.read_text("utf-8", "replace")

@@ -132,6 +132,8 @@ def _table(rows: list[Turn], width: int) -> Iterator[Text]:
     for row in rows:
         seen = row.progress
         last = first_line(seen.statement, width)
+        # What matters most is told last and stays: trouble before a question, that before a
+        # command.
         if row.running is not None:
             last = running_text(row.running)
         if row.awaits:

@@ -118,6 +118,7 @@ class _Spending:
         from runtime.archive.gaps import UNREADABLE
         from runtime.base.values import Failed, Usage
 
+        # An attempt and the step that answers it meet in one key.
         turn = place._replace(kind="step", number=0)
         others = self._turns[keys.turn_prefix_of(place)]
         match place.kind:
@@ -241,6 +242,7 @@ def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> list[str]:
     last: dict[str, int] = {}
     for turn in answered:
         last[turn.run] = max(turn.turn, last.get(turn.run, 0))
+    # The last turn of a run may only be under way.
     lost = (turn for turn in asked - answered if turn.turn < last.get(turn.run, 0))
     return [step_key_in(turn.prefix, turn.turn) for turn in lost]
 

@@ -38,6 +38,7 @@ def decide(
         waiting = await asyncio.to_thread(waiting_question, archive)
         if waiting is None:
             raise NotFound(f"job {key} waits for no approval ('holdfast approvals' lists those)")
+        # In a thread: an editor is open for as long as its user likes.
         edited = await asyncio.to_thread(_edited, waiting.asked) if edit else None
         kept, arguments = edited or ((), None)
         await control.decide(

@@ -61,6 +61,7 @@ def command(
 
     difference = diff_layouts(before.prompt(), after.prompt())
     gaps = [gap for gap in (before.gap(), after.gap()) if gap is not None]
+    # Where a prompt cannot be read whole, what is missing may be the cause.
     cause = None if gaps else _cause(before, after)
     step = (
         after.archive.find_step(after.run, after.turn)

@@ -22,6 +22,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     """
     path = path.expanduser()
     try:
+        # Beside its place: only within one file system is a move one step.
         made = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is closed before it moves
             dir=path.parent, prefix=f".{path.name}.", delete=False
         )
@@ -37,6 +38,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
             beside.replace(path)
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    # After the move there is nothing here any more.
     finally:
         beside.unlink(missing_ok=True)
 

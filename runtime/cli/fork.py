@@ -84,6 +84,7 @@ def command(
     if asked.turn is None or asked.turn < 1:
         raise InputError(f"{job!r} names no statement: JOB@N, as in 'nightly/licences@12'")
     names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
+    # The longest of them: if that is a name, all are.
     if not is_name(names[-1]):
         raise InputError(f"--as {name!r}: expected a name ({NAME_RULE})")
     turn = asked.turn
@@ -94,6 +95,7 @@ def command(
         archive = JobArchive.of(objects, key)
         source = RunName(batch=key.batch, job=key.job, run=chosen_run(archive, str(key), run))
         wanted = Wanted(mode, frozen, then, edit, message, model, budget)
+        # An order for each: one order is claimed by one run.
         orders = [order_of(wanted, archive, source, turn) for _ in names]
 
         async def begin(connection: Connection) -> list[Started]:

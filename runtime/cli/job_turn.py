@@ -28,6 +28,7 @@ def parse_job_turn(text: str) -> JobTurn:
     job, at, turn = text.rpartition("@")
     if not at:
         job, turn = text, ""
+    # ``isdigit`` alone takes digits that ``int`` refuses, such as superscripts.
     if not job or (at and not (turn.isascii() and turn.isdigit())):
         raise InputError(
             f"{text!r} is no JOB@N: a job's name, '@' and the number of a turn, as in"

@@ -83,6 +83,7 @@ def command(
     done = effects_of(archive, chosen, parts) if effects and chosen else []
     parent, started = parent_of(archive), sub_jobs_of(parts)
     now = None
+    # A run that is named may be an earlier one, which does nothing any more.
     if run is None and end is None:
         from runtime.cli.under_way import under_way
 
@@ -201,6 +202,7 @@ def lines_of(
     told = [(row["turn"], 0, summary_line(row)) for row in summaries]
     told += [(row["turn"], 1, f"      {condensation_line(row)}") for row in condensed]
     told += [(row["turn"], 2, turn_line(row)) for row in turns]
+    # What belongs to no turn is told at the end.
     told += [(sys.maxsize if gap.turn is None else gap.turn, 2, gap_line(gap)) for gap in gaps]
     last = max((row["turn"] for row in turns), default=0) + 1
     told += [(row["step"] or last, 0, f"        {line_of(row)}") for row in events]
@@ -288,6 +290,7 @@ def _flying(archive: JobArchive, run: str, parts: Readable) -> Attempt | None:
     try:
         return archive.in_flight(run)
     except UNREADABLE as error:
+        # Its text begins with the key of what cannot be read.
         key = str(error).partition(": ")[0]
         parts.gaps.append(
             gap_of(error, key, max((step.turn for step in parts.steps), default=0) + 1)

@@ -114,10 +114,12 @@ class _Documents(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
+        # The SDK adds one of the two, by who speaks.
         told = getattr(record, "temporal_activity", None) or getattr(
             record, "temporal_workflow", None
         )
         about = told if isinstance(told, dict) else {}
+        # Activities and workflows have other names for it.
         run = about.get("workflow_run_id") or about.get("run_id")
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),

@@ -158,6 +158,7 @@ def _root(
     ] = False,
     json: Annotated[
         bool,
+        # Eager: ``--version`` must know of it, whichever stands first.
         typer.Option("--json", help="With --version: as JSON, with the build's id.", is_eager=True),
     ] = False,
 ) -> None:
@@ -169,6 +170,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         typer.main.get_command(app)(list(arguments), prog_name="holdfast")
     except SystemExit as end:
+        # ``sys.exit`` with a text means 1, and without anything 0.
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -200,6 +202,7 @@ def entry() -> NoReturn:
             # character.
             stream.reconfigure(errors="backslashreplace")
     code = main(sys.argv[1:])
+    # ``os._exit`` below runs nothing of what is to run at the end.
     end_traces()
     for stream in (sys.stdout, sys.stderr):
         # The reader of a pipe may be gone (``holdfast log JOB | head``): nobody is left to tell.

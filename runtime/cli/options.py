@@ -90,6 +90,7 @@ def with_connection_options(command: Callable[..., None]) -> Callable[..., None]
     parameters: list[inspect.Parameter] = []
     for parameter in told.parameters.values():
         spread = _CONNECTION if parameter.name == "target" else {}
+        # By name alone: parameters with defaults may then stand before others without.
         parameters += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
             for name, option in spread.items()

@@ -112,6 +112,7 @@ def own_stdout() -> Iterator[None]:
     original = sys.stdout
     # What waits in the buffer was written before, and still goes to the real one.
     original.flush()
+    # Under a test, or in a program that embeds this one, it may be no descriptor.
     kept = os.dup(1) if _is_stdout(original) else None
     if kept is not None:
         _own = os.fdopen(
@@ -142,6 +143,7 @@ def own_stderr(log: Path) -> Iterator[None]:
     global _own_stderr
     original = sys.stderr
     original.flush()
+    # Appended, since several processes write to one log.
     kept, taken = os.dup(2), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     _own_stderr = os.fdopen(
         os.dup(2), "w", encoding=original.encoding, errors=original.errors, buffering=1
@@ -151,6 +153,7 @@ def own_stderr(log: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        # What others wrote meanwhile belongs to the log still.
         original.flush()
         mine, _own_stderr = _own_stderr, None
         mine.flush()

@@ -35,6 +35,7 @@ async def control_in_reach(target: Target, store: ObjectStore) -> AsyncIterator[
     """Whom to ask about open jobs; None, and why is noted, where no server can be reached."""
     async with AsyncExitStack() as stack:
         control = None
+        # Around the connecting alone: an error within the block is the caller's.
         try:
             connection = await stack.enter_async_context(connect_if_up(target))
             control = Control(connection.client, store) if connection is not None else None

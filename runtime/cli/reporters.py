@@ -114,6 +114,7 @@ class PlainReporter:
         command = turn.running.command if turn.running else turn.awaits
         now = (turn.progress.turn, attempt, asleep, command)
         before = self._told.get(str(turn.key), (0, 0, False, ""))
+        # That a sleep or a command is over is no news within a turn.
         if now != before and (attempt or asleep or command or now[0] != before[0]):
             self._told[str(turn.key)] = now
             say(progress_line(turn))

@@ -164,6 +164,7 @@ async def run_workers(
         try:
             async with connect(target) as connection:
                 embedded = connection.embedded is not None
+                # Several processes need several ports: they must be asked for.
                 alone = wish.metrics is not None
                 size = processes or (1 if alone else fitting_size(shared=embedded))
                 many = f", {size} processes" if size > 1 else ""
@@ -250,6 +251,7 @@ async def _helped(
         return
     wish = Workers(batch=request.batch.batch, metrics=metrics_address())
     command = _member(request.target, request.batch.store, wish)
+    # This process works on the batch as well.
     crew = Crew(command, size - 1, note, wish.environment)
     interrupts.abandons(crew.kill)
     working = asyncio.create_task(crew.work(), name="crew")
@@ -274,6 +276,7 @@ async def _run(
         if request.lost is Lost.REFUSED:
             refuse_lost(plan, connection.address, request.again)
         await resume_lost(control.client, store, plan)
+        # Anew: what was lost has a run now.
         plan = await _planned(control, request)
     reporter.planned(plan, _where(connection))
     seen = Seen(plan.ended)
@@ -287,6 +290,7 @@ async def _run(
         routes = routes_of(plan.spec.limits, plan.spec.priority, archive)
         limited = routes.queues if routes is not None else ()
         queue = batch_queue(plan.batch)
+        # The others first: they load what is slow while this process does.
         async with (
             _helped(request, left, connection, interrupts),
             running_worker(connection.client, store, task_queue=queue, limited=limited),

@@ -119,6 +119,7 @@ async def _several(
         control = Control(connection.client, objects)
         whole = hold is not None and batch is not None and test is None
         if whole and hold is not None and batch is not None:
+            # First the batch: else a job could begin between the listing and this.
             await control.hold_batch(batch, hold)
         rows = await _rows(control, batch)
         chosen = [

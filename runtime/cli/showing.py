@@ -394,6 +394,7 @@ def _arguments(arguments: str) -> str:
         value = json.loads(arguments)
     except ValueError:
         return arguments
+    # A native call has the whole statement as one text with its line ends escaped.
     if isinstance(value, dict) and set(value) == {"code"}:
         return "\n" + str(value["code"])
     return json.dumps(value, ensure_ascii=False)

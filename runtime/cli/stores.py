@@ -22,4 +22,5 @@ def archive_to_read(url: str | None) -> ObjectStore:
     be read-only.
     """
     named = url or os.environ.get(VARIABLE)
+    # The state directory's own may not be made yet: then there are no jobs.
     return open_existing(named) if named else open_store(str(state_home().archive))

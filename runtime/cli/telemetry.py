@@ -101,6 +101,7 @@ def traces_endpoint() -> str | None:
 
 
 def _can_send() -> bool:
+    # It imports what stands above a module, and raises where that is missing.
     try:
         return all(map(find_spec, ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")))
     except ModuleNotFoundError:

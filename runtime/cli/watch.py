@@ -72,6 +72,7 @@ async def _shown(pictures: AsyncIterator[Picture], viewer: Viewer) -> int:
             viewer.show(picture)
     finally:
         viewer.stop()
+    # A watch gives a picture before it ends, or raises.
     assert picture is not None
     code = exit_code(picture.counts)
     _say_end(viewer, picture, code)
@@ -106,6 +107,7 @@ class _Json:
 
     def show(self, picture: Picture) -> None:
         told = _document(picture)
+        # Rates and times are others at each look, and no news.
         news = {name: told[name] for name in ("counts", "turns", "tokens", "errors", "silent")}
         if news != self._last and not picture.ended:
             self._last = news

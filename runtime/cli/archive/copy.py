@@ -49,6 +49,7 @@ def command(
         raise InputError("FROM and TO are the same archive")
     objects = open_existing(source)
     names = all_jobs(objects)
+    # Before anything is written: a name that is misspelt would make an empty copy.
     for one in batch or ():
         if not any(name.batch == one for name in names):
             raise NotFound(f"{source} has no job of a batch {one!r}")

@@ -64,6 +64,7 @@ def command(
         async with server_in_reach(target) as client:
             return await refused_of(objects, client, names, unfinished=unfinished)
 
+    # All are asked about first: half a deletion could not be taken back.
     if refusals := asyncio.run(refused()):
         if json:
             json_document({"deleted": [], "refused": told(refusals)})

@@ -58,6 +58,7 @@ def command(
     objects = archive_of(store)
     name = find_job(objects, job)
     prefix = keys.job_prefix(name.batch, name.job)
+    # A second hold changes nothing: who held it first, and why, stays to be read.
     if (known := hold_of(objects, prefix)) is None:
         known = Hold(by=by or caller(), at=now(), reason=reason.strip())
         write_hold(objects, prefix, known)

@@ -112,6 +112,7 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
         planned = merge.plan(user)
     except OSError as error:
         raise InputError(f"{error.filename or root}: {error.strerror}") from error
+    # File systems that know no case take ``.GIT`` for the same directory.
     return tuple(one for one in planned if OWN_NAME not in one.path.lower().split("/"))
 
 

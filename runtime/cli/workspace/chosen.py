@@ -148,6 +148,7 @@ def chosen_between(text: str, run: str | None, store: str | None) -> Between:
         between = Between(of, first or 0, of.history.last if last is None else last)
     if between.first > between.last:
         raise InputError(f"{text}: turn {between.first} is after turn {between.last}")
+    # Raises where one is not there, before anything is printed.
     for turn in (between.first, between.last):
         of.history.after(turn)
     return between

@@ -92,6 +92,7 @@ def _check(directory: Path | None, agent_trace: Path | None, *, git: bool, kept:
         raise InputError("--kept is of a plain DIR")
     if directory is not None:
         check_empty(directory)
+    # A link counts as well, also one that leads nowhere.
     if agent_trace is not None and os.path.lexists(agent_trace):
         raise InputError(f"{agent_trace} is there already: name another file")
 

@@ -42,6 +42,7 @@ def blamed_lines(job: str, place: str, run: str | None, store: str | None) -> Bl
     at = chosen_version(job, run, store)
     trees = at.of.trees
     tree = trees.tree(at.version)
+    # A name may end as lines do: a file of the whole name is meant itself.
     match = _LINES.fullmatch(place) if tree.get(place) is None else None
     path = match["path"] if match else place
     try:
