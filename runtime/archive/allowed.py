@@ -54,6 +54,7 @@ def allowed_headers(headers: Mapping[str, str]) -> dict[str, str]:
     Nothing outside the list is, whatever it looks like.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
+    # Where a redirect leads: its query may hold a secret as well as any other URL's.
     if "location" in lowered:
         lowered["location"] = clean_url(lowered["location"])
     return {
@@ -71,6 +72,7 @@ def clean_url(url: str) -> str:
         (n, MASK if _SECRET_NAME.search(n) else v)
         for n, v in parse_qsl(parts.query, keep_blank_values=True)
     ]
+    # Brackets stay as they are, or the mask could not be read.
     return urlunsplit((parts.scheme, host, parts.path, urlencode(query, safe="[]"), ""))
 
 

@@ -37,6 +37,7 @@ def waiting_question(archive: JobArchive) -> Waiting | None:
         if not QUESTIONS <= number < DECISIONS:
             continue
         effect = number - QUESTIONS
+        # The call's own result comes after the decision: either says that nobody waits.
         if {(turn, effect), (turn, DECISIONS + effect)} & effects:
             return None
         value = archive.effect(runs[-1], turn, number) or {}

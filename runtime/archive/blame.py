@@ -113,6 +113,7 @@ def left_where(
         since = {line: standing.texts[line] for _, line in holding}
         standing.apply(change)
         for number, line in holding:
+            # It may only have moved, or stand there a second time.
             if before is not None and line not in standing.texts:
                 segment = segment_of(line, before.attempt)
                 source = (segment.kind, segment.origin)

@@ -47,6 +47,7 @@ def side_calls(archive: JobArchive, run: str) -> list[SideCall]:
         job, _, owner = span.prefix.removesuffix("/").partition("/turns/")
         of = JobArchive.of(archive.store, keys.job_of(job))
         for side in of.side_runs(unquote(owner)):
+            # A side run has one turn: that before whose call it was made.
             turn = of.lineage.spans(side)[-1].first
             if span.holds(turn):
                 calls.append(SideCall(of, side, turn))

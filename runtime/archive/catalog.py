@@ -36,6 +36,7 @@ def _listed(store: ObjectStore, batches: Iterable[str]) -> Iterator[JobKey]:
     return (
         JobKey(batch=unquote(folder), job=unquote(job))
         for folder in batches
+        # Also the folder of tries, which stands beside the archive's own.
         if not folder.startswith("_holdfast")
         for job in store.folders(f"{folder}/")
     )
@@ -51,6 +52,7 @@ def find_job(store: ObjectStore, named: str) -> JobKey:
     jobs = all_jobs(store)
     if named == LAST:
         return _newest(store, jobs)
+    # A whole name is meant itself, also where others begin with it.
     exact = [name for name in jobs if named in (str(name), name.job)]
     matching = exact or [
         name for name in jobs if str(name).startswith(named) or name.job.startswith(named)
@@ -76,6 +78,7 @@ def archive_id(store: ObjectStore) -> str:
     first asked for.
     """
     store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
+    # Read back: of two processes that ask first one has made it.
     return str(json.loads(store.get(_ID))["id"])
 
 

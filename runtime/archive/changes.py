@@ -66,6 +66,7 @@ def layout_changes(
             if gaps is None:
                 raise
             gaps.append(gap_of(error, key, turn))
+            # The walk stays where it was: the next turn's layout is compared as a whole.
             continue
         yield walk.take(turn, key, stretch)
 
@@ -201,6 +202,7 @@ def attempts_shown(
         try:
             if not attempts:
                 raise ObjectMissing(f"{key} is not there")
+            # One attempt leaves no choice, and of a turn in flight the last one is shown.
             of_many = len(attempts) > 1 and (bool(steps) or turn != max(turns))
             yield turn, archive.step_at(key).attempt.key if of_many else attempts[-1]
         except UNREADABLE as error:

@@ -158,6 +158,7 @@ def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
         ObjectCorrupt: if the bytes are not exactly an object of this format with this key (and
             kind).
     """
+    # A view: an object may have megabytes, and its digest needs no copy of them.
     body, trailer = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     # The digest first: of bytes that are not what was written, nothing else is worth saying.
     if len(data) < len(_MAGIC) + _DIGEST_BYTES or trailer != _trailer(key, body):

@@ -42,6 +42,7 @@ def difference(old: bytes, new: bytes) -> list[Op]:
     head = common_prefix(old, 0, new, 0)
     if head < _LEAST_COPY:
         head = 0
+    # The end may not reach into the beginning that is taken already.
     tail = common_suffix(old, new, min(len(old), len(new)) - head)
     if tail < _LEAST_COPY:
         tail = 0

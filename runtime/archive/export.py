@@ -145,6 +145,7 @@ def _summary(form: Form, archive: JobArchive, run: str, turn: int) -> Iterator[d
     """A summary's call: as a step's line, or, without a reply, with its attempts alone."""
     step = archive.find_step(run, turn)
     if step is not None:
+        # A form of its own: the next turn is told by the turn before it, and not by this prompt.
         own = type(form)(archive)
         yield {
             "type": "summary",

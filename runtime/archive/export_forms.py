@@ -103,6 +103,7 @@ class Delta:
                 part if isinstance(part, bytes) else self._wire[part[0] : part[1]]
                 for part in _parts(edit)
             )
+            # What a reader puts together it checks itself; this was put together here.
             if digest_bytes(wire) != self._reader.object(key).header["request"]["digest"]:
                 raise ObjectCorrupt(f"{key}: the request put together is not the one that was sent")
         told = {"base": self._key, "parts": [_told(part) for part in _parts(edit)]}

@@ -105,6 +105,7 @@ def grouped(failing: Iterator[Failing]) -> list[FailureGroup]:
     for one in failing:
         group = groups.setdefault(one.kind, FailureGroup(one.kind, one))
         group.count += 1
+        # A job's failures come one after the other: another name is another job.
         if last.get(one.kind) != one.key:
             last[one.kind] = one.key
             group.jobs += 1

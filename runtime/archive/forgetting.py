@@ -69,6 +69,7 @@ def forgotten_segments(archive: JobArchive, run: str, forgetting: Forgetting) ->
     shown = (*layout, reply) if reply is not None else layout
     own = {segment.origin: segment for segment in shown if segment.origin.startswith("event:")}
     replies = {segment.origin: segment for segment in shown if segment.kind is SegmentKind.REPLY}
+    # Replies that stand there still were not among what was forgotten.
     step = archive.find_step(run, forgetting.turn)
     for segment in archive.layout(step.ref) if step is not None else ():
         replies.pop(segment.origin, None)

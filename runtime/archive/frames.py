@@ -32,6 +32,7 @@ def compress(data: bytes, dictionary: bytes = b"", *, level: int | None = None) 
     window = min(max(size.bit_length(), _LEAST_WINDOW), _MOST_WINDOW)
     parameters = zstandard.ZstdCompressionParameters.from_level(
         level,
+        # Zero would say that the size is not known.
         source_size=max(size, 1),
         dict_size=len(dictionary),
         window_log=window,
@@ -50,6 +51,7 @@ def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
         ValueError: if the bytes are no such frame.
     """
     try:
+        # A damaged frame may ask for any window: more than ``compress`` takes is refused.
         return zstandard.ZstdDecompressor(
             dict_data=_raw(dictionary), max_window_size=1 << _MOST_WINDOW
         ).decompress(frame)

@@ -105,6 +105,7 @@ def _steps(archive: JobReader, run: str, end: End | None) -> Iterator[tuple[int,
     answered = [turn for turn, key in turns.items() if key is not None]
     # The last attempt may be in flight and owes no step; one before it must have been answered.
     stop = max([*answered, *([last.turn] if last is not None else []), max(turns, default=1) - 1])
+    # A run whose start was not written begins at 0 for its lineage.
     start = spans[0].first or min(turns, default=1)
     for turn in range(start, stop + 1):
         of = next((span for span in spans if span.holds(turn)), spans[-1])

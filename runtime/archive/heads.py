@@ -104,6 +104,7 @@ def unnamed_shared(store: ObjectStore, examined: Iterable[Examination]) -> list[
     Claims are signs between workers.
     """
     named = frozenset[str]().union(*(one.named for one in examined))
+    # Claims stand one folder deeper.
     kept = (key for key in store.list(SHARED) if key.count("/") == 2)
     return [key for key in kept if key not in named]
 

@@ -225,6 +225,7 @@ def _find(request: bytes, wanted: bytes, position: int, *, anywhere: bool) -> By
         at = request.find(wanted, start)
         while at >= 0:
             stop = at + len(wanted)
+            # The longer of the borders has four bytes.
             if request.endswith(_BORDERS, max(at - 4, 0), at) and request.startswith(
                 _BORDERS, stop
             ):

@@ -43,6 +43,7 @@ def inspect_log(store: ObjectStore, jobs: list[JobKey]) -> Iterator[str]:
     archive = JobArchive.of(store, jobs[0])
     head = _head(jobs[0].batch, rows, archive)
     text = json.dumps(head)
+    # Without the closing brace: the samples are its last field, and are written one by one.
     yield text[:-1] + ', "samples": ['
     samples = read_ahead(jobs, lambda key: json.dumps(_sample(JobArchive.of(store, key))))
     for number, sample in enumerate(samples):

@@ -109,12 +109,15 @@ class JobArchive(JobReader):
         if attempt.parent is not None:
             parent_attempt = self.objects.step(attempt.parent).header["attempt"]["key"]
             base = self._caches.requests.get(self.store, parent_attempt)
+        # Before anything is written: a delta that does not fit leaves nothing behind.
         try:
             layout = self._layout(attempt.parent).changed(
                 attempt.delta, self.reply_segment(attempt.parent)
             )
         except ValueError as error:
             raise ArchiveError(f"turn {attempt.turn} of run {attempt.run}: {error}") from error
+        # The run's start first, since the attempt names it: a kill in between leaves a start
+        # without a turn, which the next try finds.
         same = {
             "delta": changes_of(attempt.delta),
             "layout": LayoutSize(
@@ -143,6 +146,7 @@ class JobArchive(JobReader):
             previous = StepRef(key=key, digest=archived.digest)
             outcome = self._outcome(key)
             number = max(number, self._last_attempt(attempt))
+        # Once it is written: nothing else may be what the next request is stored against.
         self._caches.requests.put(planned.request)
         self._caches.layouts.put(key, layout)
         return key
@@ -208,6 +212,7 @@ class JobArchive(JobReader):
         )
         key = keys.step_key(self.prefix, step.run, step.turn)
         written, archived = self.objects.put(key, form, response_parts(step, step.reply))
+        # If another worker's step is there, its states may be others than ours.
         if written:
             self._caches.nodes.put(key, states)
             self.naming.remember(named)

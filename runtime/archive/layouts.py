@@ -27,6 +27,7 @@ class Hashed:
 
     def more(self, segments: Sequence[Segment]) -> Hashed:
         """That of ``segments``, the first of which are these."""
+        # A hash changes with what is added, and the layouts before go on with theirs.
         state = self.state.copy()
         texts = [canonical_json(segment.digest) for segment in segments[self.count :]]
         if texts:

@@ -11,6 +11,7 @@ from runtime.archive.container import unseal
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 
+# Runs that start from each other end here: no job comes to so many.
 _MOST_RUNS = 10_000
 
 
@@ -77,6 +78,7 @@ class Lineage:
         for span in self.spans(run):
             for key in self._store.list(span.prefix):
                 place = keys.parse_turn_key(key)
+                # Keys come in the order of turns, so all further ones are beyond the span, too.
                 if place is not None and span.last is not None and place.turn > span.last:
                     break
                 if place is not None and span.holds(place.turn):

@@ -60,6 +60,7 @@ class Naming:
         named = self.after(step.run, parent)
         asleep = [(obj_id, turn, effect) for _, obj_id, turn, effect in step.interim.asleep]
         for _, turn, effect in (*step.interim.payloads, *asleep):
+            # No summary could be written, so nothing was archived.
             if effect == UNWRITTEN:
                 continue
             # The newest run first: it wrote its own where a reset had it prepared anew.

@@ -52,6 +52,7 @@ class Objects:
             ObjectMissing: if there is none.
         """
         archived = self.caches.objects.get(key)
+        # Of another kind than was asked for: read again, which tells of it.
         if archived is None or archived.header["kind"] != kind:
             archived = self._remembered(unseal(key, self.store.get(key), kind))
         return archived
@@ -68,6 +69,7 @@ class Objects:
 
     def last(self, prefix: str, kind: str) -> ArchivedObject | None:
         """The last object of those under ``prefix``, None if there is none."""
+        # Listings stream, and only the last is wanted.
         last = deque(self.store.list(prefix), maxlen=1)
         return self.get(last[0], kind) if last else None
 

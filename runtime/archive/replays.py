@@ -52,6 +52,7 @@ def claim_replay(archive: JobArchive, identity: str, run: str) -> dict[str, Any]
         return None
     form = ClaimForm(id=identity, run=run, order=ordered.digest)
     _, claim = archive.objects.put(ordered.key + CLAIM, form)
+    # The first claim stands: this run's, in an earlier try, or another's.
     return dict(ordered.header["order"]) if claim.header["run"] == run else None
 
 

@@ -265,6 +265,7 @@ class RequestReader:
         """
         chain = [self.object(key)]
         while chain[-1].header["base"] is not None:
+            # A damaged header may lead in a circle.
             if len(chain) > MOST_DEPTH:
                 raise ObjectCorrupt(f"{key}: its chain of recipes has more than {MOST_DEPTH} links")
             chain.append(self.object(chain[-1].header["base"]))
@@ -440,6 +441,7 @@ class RequestCache:
             self._bytes += len(request.wire) + len(request.layout)
             if len(own) > _EACH:
                 self._forget(own[0])
+            # What was just put stays, however large it is.
             while self._bytes > self._most and len(self._requests) > 1:
                 self._forget(next(iter(self._requests)))
 

@@ -78,6 +78,7 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
     """
     runs = archive.runs()
     run = next(iter(runs[-1:]), None)
+    # Only then are all starts read.
     retries = _retries(archive) if len(runs) > 1 else 0
     try:
         end = archive.end_without_calls()
@@ -174,6 +175,7 @@ def _seconds(archive: JobArchive, standing: ArchivedStanding) -> float | None:
     if not began:
         return 0.0
     end, start = (datetime.fromisoformat(at) for at in (standing.end.ended_at, began))
+    # Two machines' clocks may disagree.
     return round(max((end - start).total_seconds(), 0.0), 3)
 
 

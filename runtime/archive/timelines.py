@@ -93,6 +93,7 @@ def _began(node: RunNode, lasts: dict[str, int]) -> Began:
     if node.parent_run is None:
         return Began.FIRST
     last = lasts.get(node.parent_run)
+    # A run that goes on begins right behind the last turn; a reset goes back before it.
     return Began.CONTINUED if last is not None and node.first == last + 1 else Began.RESET
 
 
@@ -203,6 +204,7 @@ def branches(nodes: list[RunNode]) -> Iterator[tuple[int, RunNode, tuple[bool, .
     known = {node.run for node in nodes}
     children: dict[str | None, list[RunNode]] = {}
     for node in nodes:
+        # A fork goes on from a run of another job: here it begins a tree of its own.
         children.setdefault(node.parent_run if node.parent_run in known else None, []).append(node)
     stack: list[tuple[int, RunNode, tuple[bool, ...]]] = []
 

@@ -303,6 +303,7 @@ class Trees:
             changes = _entries(step, "changes")
             spots = {**start.spots, **_new_spots(changes)}
             start = Version(start.tree.changed(changes), start.base, step.header["depth"], spots)
+        # The tree's own digest tells whether each step on the way was the right one.
         if start.tree.version != version:
             raise ObjectCorrupt(f"{tree_key(version)}: what it lists is another version")
         return start

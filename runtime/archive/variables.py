@@ -24,6 +24,7 @@ def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str
     variables: dict[str, dict[str, Any]] = (
         dict(saved.state["variables"]) if saved is not None else {}
     )
+    # The step behind a checkpoint tells of the statement that the checkpoint has already.
     for number in range(saved.turn + 2 if saved is not None else 1, turn + 1):
         step = archive.find_step(run, number)
         if step is None:

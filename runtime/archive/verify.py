@@ -176,6 +176,7 @@ class _Verifier:
         for number, name in enumerate(names, 1):
             expected = keys.definition_key(self._prefix, number)
             if name != expected:
+                # One is enough: all further numbers would be off as well.
                 self._add(Fault.MISSING, expected, "is not there, but a later definition is")
                 return
 
@@ -323,6 +324,7 @@ class _Verifier:
     def _attempts(self, run: str, turn: int, objects: Mapping[str, list[str]]) -> None:
         names = objects.get("attempt", [])
         prefix = f"{self._prefix}/turns/{run}/"
+        # A turn without any attempt lacks the first one.
         wanted = [keys.attempt_key_in(prefix, turn, n) for n in range(1, len(names) + 1)] or [
             keys.attempt_key_in(prefix, turn, 1)
         ]
@@ -418,6 +420,7 @@ class _Verifier:
                 self._referred(summary["key"], summary["digest"], child.key)
                 self._covered.add(summary["key"])
         parent = child.header["parent"]
+        # By the turn's prefix: its effects should be named now, for its next step is there.
         self._covered.add(parent["key"].removesuffix("step") if parent else "")
 
     def _loose_ends(self, name: str, runs: Mapping[str, _Turns]) -> None:

@@ -71,6 +71,7 @@ def workspace_history(archive: JobArchive, run: str) -> WorkspaceHistory:
         )
     # A step names the version at its call, so the one after its statement is the next step's.
     afters = [step.workspace for step in steps[1:]]
+    # An end that follows another step says nothing of this statement.
     if end is not None and end.parent == steps[-1].ref:
         afters.append(end.workspace)
     turns = tuple(

@@ -154,6 +154,7 @@ class _Copier:
         for key in self._source.list(SHARED):
             if key.startswith((TOMBSTONES, HOLDS)) or key in {_ID, f"{SHARED}archive"}:
                 continue
+            # Deleted in the target: a copy brings nothing back.
             if self._graves[1].covering(key) is not None:
                 continue
             counts = _Counts()
@@ -228,6 +229,7 @@ class _Copier:
                 f"{key}: has digest {digest_bytes(copied)} in {self._target}, and"
                 f" {digest_bytes(data)} in {self._source}"
             )
+            # Written just now and already another: this store cannot be trusted with the rest.
             if written:
                 raise ArchiveError(f"{self._target} does not hold what was written to it: {key}")
         return written

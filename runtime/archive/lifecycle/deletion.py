@@ -138,6 +138,7 @@ def sweep(store: ObjectStore) -> list[str]:
     graves, jobs = Tombstones(store), other_jobs(store, ())
     there = [key for key in store.list(SHARED) if graves.covering(key)]
     pages = _pages_of_deleted(store, graves, jobs)
+    # Every job is read for it, which is in vain where nothing could go.
     used = shared_by(store, jobs) if there else set()
     removed = []
     # A tree goes before the packs that it names.
@@ -183,6 +184,7 @@ def _forks_among(store: ObjectStore, jobs: Collection[str]) -> dict[str, set[str
 
 def _begun(store: ObjectStore, graves: Tombstones, job: str) -> Tombstone | None:
     """The deletion of a job that was begun and broken off."""
+    # The last alone: an earlier deletion is over, and the job may have begun anew since.
     return next((one for one in graves.of_job(job)[-1:] if one.left(store)), None)
 
 
@@ -196,6 +198,7 @@ def _used_by_these_alone(
 
 
 def _digests(store: ObjectStore, shared: Collection[str]) -> dict[str, str]:
+    # Claims on a summary lie below it, and no object names them.
     claims = {
         key
         for one in shared
@@ -242,6 +245,8 @@ def _pages_of_deleted(
         except ObjectCorrupt:
             continue
         named = {keys.job_prefix(one["key"]["batch"], one["key"]["job"]) for one in orders}
+        # A job that has not begun yet may have nothing but its page: only tombstones say that it is
+        # gone.
         if named and not named & here and all(graves.of_job(job) for job in named):
             yield key
 
@@ -250,6 +255,7 @@ def _locked_until(store: ObjectStore, job: str) -> datetime | None:
     """Until when the bucket keeps the job's newest objects, if it does."""
     if not isinstance(store, RetainingStore):
         return None
+    # What was written last is kept longest.
     newest = list(store.list(f"{job}/ends/")) or list(store.list(f"{job}/"))[-1:]
     dates = [store.retained_until(key) for key in newest]
     locked = [date for date in dates if date is not None and date > datetime.now(UTC)]

@@ -41,6 +41,7 @@ class Rules:
 
     def let_go(self, ended: Iterable[EndedJob], now: datetime) -> list[EndedJob]:
         """The jobs that the rules let go, in the order of their names."""
+        # By name first: of jobs that ended at one moment the same ones stay each time.
         by_name = sorted(ended, key=lambda one: one.job)
         newest = sorted(by_name, key=lambda one: one.ended_at, reverse=True)
         kept: set[JobKey] = set()

@@ -72,6 +72,7 @@ class Tombstone:
         """Whether the object at a key, which runs share, is not the one that was deleted."""
         try:
             return unseal(key, store.get(key)).digest != self.own[key]
+        # What cannot be read is taken for what was to go, so that the deletion comes to its end.
         except (ObjectCorrupt, ObjectMissing):
             return False
 
@@ -100,6 +101,7 @@ def write_tombstone(
         signed = form.model_copy(update={"signature": signature})
         return seal(key, header(signed.header(), parts), parts)[0]
 
+    # Read back before anything goes: a tombstone that cannot be read covers nothing.
     return read_tombstone(store, put_next(store, f"{FOLDER}{job}/", written))
 
 

@@ -47,6 +47,7 @@ class DirectoryStore:
             raise ArchiveError(
                 f"cannot create the archive directory {self.root}: {error.strerror}"
             ) from error
+        # A file without a name is given one by its place in /proc.
         self._unnamed = _O_TMPFILE is not None and Path("/proc/self/fd").is_dir()
         self._known: set[Path] = set()
         self._remove_leftovers()
@@ -255,6 +256,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
     """Write and sync. A disk that fills up raises here, before the object has a name."""
     view = memoryview(data)
     while view:
+        # A write may take a part only, as where the disk fills up or a signal comes.
         view = view[os.write(descriptor, view) :]
         failpoint("store.directory.mid_put")
     os.fsync(descriptor)

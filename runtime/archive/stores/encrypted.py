@@ -96,5 +96,6 @@ class EncryptedStore:
     def _encrypted(self, key: str, data: bytes) -> bytes:
         if self._is_plain(key):
             return data
+        # The word keeps its nonces apart from those of payloads, for which the same keys are used.
         name, sealed = self._keys.sealed(data, b"object\0" + key.encode(), key.encode())
         return _MAGIC + bytes([len(name)]) + name.encode() + sealed

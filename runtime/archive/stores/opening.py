@@ -43,6 +43,7 @@ def create_encrypted(url: str) -> ObjectStore:
     if keys is None:
         raise InputError(f"an encrypted archive needs keys: set {KEYS}")
     store = _store_at(url)
+    # Tried and not looked up: of two that make it at once the second finds the first one's.
     store.put_if_absent(_MARKER, canonical_json({**_MARKER_FIELDS, "key": keys.keys[0][0]}))
     if store.get(_MARKER) == _MARKER_TEXT:
         raise InputError(

@@ -273,6 +273,7 @@ def _put_arguments(url: str, options: dict[str, str]) -> Callable[[], dict[str, 
         | {
             "ObjectLockMode": options["lock"],
             "ObjectLockRetainUntilDate": datetime.now(UTC) + days,
+            # S3 refuses a write with a lock that has no checksum.
             "ChecksumAlgorithm": "SHA256",
         }
     )
