@@ -13,6 +13,7 @@ def canonical_json(value: Any) -> bytes:
     Raises:
         ValueError: for NaN and infinities, which JSON does not have.
     """
+    # Two texts must not become one: a model may write lone surrogates, and they have bytes, too.
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode("utf-8", "surrogatepass")

@@ -18,9 +18,11 @@ def parse_duration(value: object) -> float:
     Raises:
         ValueError: when it is neither, not above zero, or longer than ten years.
     """
+    # True is an int to Python, and no duration.
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError("not a duration")
     if not isinstance(value, str):
+        # Bounded before it is a float: a huge int is none.
         seconds = float(value) if abs(value) <= LONGEST else -1.0
     elif len(value) <= 64 and re.fullmatch(PATTERN, value):
         seconds = sum(float(number) * UNITS[unit] for number, unit in _PART.findall(value))

@@ -30,6 +30,7 @@ _PREPARED = 100_000
 
 def prepared_effect(preparation: int) -> int:
     """The number of what a job's nth preparation read."""
+    # A key has six digits for it; a hundred thousand preparations later the turn is another.
     return PREPARED_EFFECTS + preparation % _PREPARED
 
 

@@ -46,6 +46,7 @@ def unfenced(text: str) -> str:
 def outside(prompt: str) -> Iterator[str]:
     """The lines of ``prompt`` that stand outside fences, as a reader finds them."""
     mark: str | None = None
+    # A newline alone ends a line: what else Python splits at may stand within a fence.
     for line in prompt.split("\n"):
         if mark is None and (opening := _OPENING.fullmatch(line)):
             mark = opening[1]
@@ -86,6 +87,7 @@ def _quoted(text: str) -> str:
 
 
 def _hidden(character: str) -> bool:
+    # Most characters are these, and a category costs a look-up.
     if " " <= character <= "~":
         return False
     return unicodedata.category(character) in _HIDDEN or character.isspace()

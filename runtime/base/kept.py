@@ -70,6 +70,7 @@ class Kept:
         """
         if not self.place.is_dir() and not self.lock.exists():
             return None
+        # Before the lock is taken: where it has no file, that makes one, as if it were used now.
         before = self.used()
         file = self._locked(fcntl.LOCK_EX, 0.0, f"{self.place} is in use")
         try:
@@ -77,6 +78,7 @@ class Kept:
                 return None
             aside.mkdir(parents=True, exist_ok=True, mode=0o700)
             put = Path(tempfile.mkdtemp(dir=aside))
+            # Onto the empty directory that was just made: one step, so half of it is never found.
             with suppress(FileNotFoundError):
                 self.place.rename(put)
             if self.lock.parent != self.place:

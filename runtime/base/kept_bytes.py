@@ -19,6 +19,7 @@ def kept_bytes() -> int:
     setting = os.environ.get(KEPT_BYTES, "")
     if not setting:
         return _DEFAULT
+    # ``isdecimal`` knows the digits of other scripts.
     if not setting.isdecimal() or not setting.isascii():
         raise InputError(
             f"{KEPT_BYTES}: expected a number of bytes, such as {_DEFAULT}, got {setting!r}"

@@ -43,7 +43,9 @@ def kind_of_error(text: str, *names: str) -> str:
     """The text on one line without its turn, numbers, paths, URLs, ids and digests; ``names`` are
     others that go, such as the job's own.
     """
+    # The beginning tells the kind, and the patterns take long over a long text.
     line = " ".join(_TURN.sub("", text[: 20 * KIND_CHARS], count=1).split())
+    # The longest first: one name may be part of another.
     for name in sorted(names, key=len, reverse=True):
         if len(name) >= LEAST_NAME:
             line = re.sub(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", "<job>", line)

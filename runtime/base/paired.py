@@ -45,6 +45,7 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Paired | None:
     squares = math.fsum((one - mean) ** 2 for one in differences)
     error = math.sqrt(squares / (count - 1) / count)
     around = error * quantile(CONFIDENCE, count - 1)
+    # Where all differences are equal, either nothing differs or something surely does.
     p = (1.0 if mean == 0 else 0.0) if error == 0 else 1 - within(abs(mean) / error, count - 1)
     return Paired(count, means, mean, mean - around, mean + around, max(p, 0.0))
 

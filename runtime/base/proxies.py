@@ -11,4 +11,5 @@ def proxy_of(scheme: str, host: str) -> str | None:
     proxy = proxies.get(scheme) or proxies.get("all")
     if proxy is None or urllib.request.proxy_bypass(host):
         return None
+    # It may be named without a scheme, as curl takes it.
     return proxy if "://" in proxy else f"http://{proxy}"

@@ -28,6 +28,7 @@ def tree_of(source: str) -> ast.Module:
 
 def literal(text: str) -> object:
     """As ``ast.literal_eval`` of a text; the same errors are raised."""
+    # As ``literal_eval`` takes a text itself.
     return ast.literal_eval(_alone(lambda: ast.parse(text.lstrip(" \t"), mode="eval")))
 
 
@@ -38,4 +39,5 @@ def _alone(parsed: Callable[[], T]) -> T:
                 return parsed()
             except SystemError:
                 continue
+        # The last try tells its own error.
         return parsed()

@@ -112,6 +112,7 @@ class TiktokenCounter:
             ids = self._encoding.encode_ordinary(part)
             if len(ids) > left:
                 kept = self._encoding.decode_bytes(ids[: max(left, 0)])
+                # A token may end within a character, of which a part cannot be shown.
                 return length + len(kept.decode("utf-8", errors="ignore"))
             length += len(part)
             left -= len(ids)
@@ -133,6 +134,7 @@ def encoding(name: str) -> TokenCounter:
     # The name that tiktoken gives the file in its cache.
     key = hashlib.sha1(_ORIGIN.format(_FILES[name]).encode(), usedforsecurity=False).hexdigest()
     for folder in _folders():
+        # Looked for here: where there is none tiktoken would ask the network.
         if (folder / key).is_file():
             with _cache_folder(folder):
                 return TiktokenCounter(name, tiktoken.get_encoding(name))
@@ -167,6 +169,7 @@ def _cache_folder(folder: Path) -> Iterator[None]:
     """``TIKTOKEN_CACHE_DIR`` set to ``folder``: tiktoken has no other way to be told where an
     encoding's file is.
     """
+    # The variable is the whole process's: another thread must not set it meanwhile.
     with _environment:
         before = os.environ.get("TIKTOKEN_CACHE_DIR")
         os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)

@@ -71,6 +71,7 @@ class UrlRule:
         """Whether ``url`` is beneath the rule."""
         host = _host(url)
         named = host.endswith("." + self.host) if self.below else host == self.host
+        # With the slash: ``/docs`` does not mean ``/docs-private``.
         beneath = url.path == self.path or url.path.startswith(self.path.rstrip("/") + "/")
         return named and beneath and (url.scheme, _port(url)) == (self.scheme, self.port)
 
@@ -126,6 +127,7 @@ def _plain(address: Address) -> Address:
     """The IPv4 address that stands in an IPv6 one, where that is how it is reached."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
+    # Else a private address would pass for a public one by being written as IPv6.
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return (

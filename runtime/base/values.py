@@ -51,6 +51,7 @@ class Compact(Value):
     def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         defaults, own = _defaults(type(self)), self.__dict__
         data: dict[str, Any] = serialize(self)
+        # By identity first: most fields have the default itself, and comparing costs more.
         return {
             name: value
             for name, value in data.items()
@@ -128,6 +129,7 @@ class Usage(Compact):
             completion=self.completion + other.completion,
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
+            # A sum with an estimate in it is one.
             reported=self.reported and other.reported,
         )
 
@@ -154,6 +156,7 @@ class Failed(Compact):
         return Failed(
             attempts=self.attempts + other.attempts,
             usage=self.usage + other.usage,
+            # Rounded each time: sums of floats would differ by how they were grouped.
             cost_usd=round(self.cost_usd + other.cost_usd, 9),
             seconds=round(self.seconds + other.seconds, 3),
         )

@@ -151,6 +151,7 @@ class BatchWatch:
             return await self._final(None)
         try:
             news = await self._news(control)
+            # Empty news are what a batch without a worker is given.
             if news == BatchNews():
                 return self._unanswered("no worker of the batch answers")
             if news is None:
@@ -162,6 +163,7 @@ class BatchWatch:
             return self._unanswered(f"the Temporal server does not answer: {error.message}")
         counts = {QUEUED: news.waiting, JobStatus.RUNNING.value: len(news.open)}
         for id, standing in self._ended.items():
+            # A job that was begun anew is open again, whatever was known of its end.
             if id not in news.open and standing.status != OPEN:
                 counts[standing.status] = counts.get(standing.status, 0) + 1
         return self._picture(counts, ended=False)
@@ -321,6 +323,7 @@ def _open_job(id: str, standing: Standing, seconds: float) -> OpenJob:
         phase=seen.phase.value if seen is not None else "",
         tokens=seen.usage.total if seen is not None else 0,
         cost_usd=seen.cost_usd if seen is not None else 0.0,
+        # The server's clock may be ahead of ours.
         seconds=round(max(seconds, 0.0), 1),
         doing=doing,
     )

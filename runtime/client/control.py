@@ -165,6 +165,7 @@ class Control:
         ids: list[str] = []
         known: dict[str, JobPlan] = {}
         tries: dict[str, Retry] = {}
+        # Equal ones are kept once: a batch may have a hundred thousand jobs.
         same: dict[Retry, Retry] = {}
         queues = False
         # In portions: each job asked of holds what the server said of it until it is planned.
@@ -214,6 +215,7 @@ class Control:
         memo: dict[str, Any] = {"archive": archive, "store": str(self.store), **split_memo(routes)}
         if routes is not None:
             memo["queues"] = list(routes.queues)
+            # Before the first call can go by these queues.
             await set_limits(self.client, routes, batch.limits)
         try:
             if plan.new or anew:
@@ -558,6 +560,7 @@ class Control:
         handle = self.client.get_workflow_handle(batch_workflow_id(batch.batch))
         try:
             told = Submission(
+                # The same update without jobs: it brings the figures alone.
                 jobs=(),
                 concurrency=batch.concurrency,
                 budget=batch.budget,

@@ -32,6 +32,7 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
     """
     archive = JobArchive.of(store, key)
     runs = archive.runs()
+    # A job that ended before its first call has no run there.
     end = archive.end(runs[-1]) if runs else archive.end_without_calls()
     if end is None and not runs:
         return JobPlan(spec.id, Start.NEW)

@@ -40,6 +40,7 @@ class OwnRuns:
         latest = await describe(self._client, workflow_id)
         if latest is None or (refused := await self._refusal(key, latest.run_id)) is None:
             return latest
+        # Only where the newest is a stranger's: a list is a search on the server.
         listed = [one async for one in self._client.list_workflows(f"WorkflowId = '{workflow_id}'")]
         for one in sorted(listed, key=lambda run: run.start_time, reverse=True):
             other = await describe(self._client, workflow_id, one.run_id)
@@ -48,6 +49,7 @@ class OwnRuns:
             why = await self._refusal(key, other.run_id)
             if why is None:
                 return other
+            # A key that may be this user's tells more than that there is none.
             refused = why if why.refusal.may_be_ours else refused
         if refused.refusal.may_be_ours:
             raise refused

@@ -65,6 +65,7 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
     """
     archive = JobArchive.of(store, key)
     point = await _point(client, archive, key, order)
+    # Before the order is archived: of a reset that cannot be made nothing is to be left.
     described = await _described(client, key, point.run, point.turn)
     await _check_keys(client, key, point)
     text = order.model_dump(mode="json", exclude_defaults=True)
@@ -172,6 +173,7 @@ async def _stop_of(client: Client, archive: JobArchive, key: JobKey, order: Repl
         for attributes in [event.activity_task_scheduled_event_attributes]
     }
     calls = re.compile(rf"turn-{turn}(-\d+)?")
+    # A call may have been made several times: the last is where the run stopped.
     if called := [event for name, event in scheduled.items() if calls.fullmatch(name)]:
         return _Point(run, turn, max(called))
     if end is not None and "end" in scheduled:
@@ -188,6 +190,7 @@ async def _check_keys(client: Client, key: JobKey, point: _Point) -> None:
     keys, missing = encryption_keys(), set[str]()
     handle = client.get_workflow_handle(job_workflow_id(key), run_id=point.run)
     async for event in handle.fetch_history_events():
+        # What stands behind the point is not executed again.
         if event.event_id > point.event:
             break
         missing |= missing_keys(event, keys)

@@ -65,6 +65,7 @@ class Results:
     async def rows(self, known: Known) -> AsyncIterator[ResultRow]:
         """A row for each of the jobs, few of them in memory at a time."""
         read = read_ahead(known.ids, self._row)
+        # In a thread, a portion at a time: the store may be far away.
         while rows := await asyncio.to_thread(lambda: list(islice(read, PORTION))):
             for row in await asyncio.gather(*(self._live(row, known) for row in rows)):
                 yield row
@@ -73,6 +74,7 @@ class Results:
         """What the batch says of its jobs; None where nobody can be asked."""
         try:
             return await self.control.batch_state(self.batch) if self.control else None
+        # Results are the archive's first of all: the server's word is an extra.
         except RPCError:
             return None
 

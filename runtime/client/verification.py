@@ -85,6 +85,7 @@ async def verified(
     archive = JobArchive.of(store, name)
     witness = Witness()
     if client is not None:
+        # Of either side: what this looks for is a run that one of them has lost.
         runs = dict.fromkeys([*_runs(store, archive.prefix), *await runs_of(client, name)])
         witness = await witness_of(client, name, runs)
     kept = [] if demands.head is None else demands.head.of_job(archive.prefix)

@@ -134,6 +134,7 @@ class Watch:
             except RPCError as error:
                 if error.status not in PASSING:
                     raise
+                # Said once, however often it is asked again.
                 happened = [] if self._silent else [Silent(error.message)]
                 self._silent = True
             else:
@@ -175,6 +176,7 @@ class Watch:
         events: list[Event] = []
         for end in news.ends:
             name = end.outcome.key.job
+            # Told before, or a job of another command's file.
             if name not in self._pending:
                 continue
             job = self._plan.of(name)

@@ -151,6 +151,7 @@ async def _take(
                 case "end_job":
                     witness.ends += await converter.decode(completed.result.payloads, [StepRef])
         except NotSigned as error:
+            # Signed with another of this user's keys: nobody here can say what it holds.
             if error.refusal.may_be_ours:
                 raise
 

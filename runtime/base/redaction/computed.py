@@ -45,6 +45,7 @@ def _masked(value: Any) -> Any:
             return PurePosixPath(_masked(str(value)))
         case list():
             return [_masked(item) for item in value]
+        # A named tuple is made from its fields, and not from one iterable.
         case tuple() if type(value) is tuple:
             return tuple(_masked(item) for item in value)
         case dict():

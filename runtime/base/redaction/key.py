@@ -55,6 +55,7 @@ def _make(path: Path) -> None:
         # key.
         os.fsync(file.fileno())
     try:
+        # A link fails where the name is taken; a move would take the first one's place.
         Path(path).hardlink_to(name)
     except FileExistsError:
         pass

@@ -26,6 +26,7 @@ def left_masked(shown: Any, edited: Any) -> tuple[tuple[Place, ...], Any]:
     def walk(before: Any, after: Any, at: Place) -> Any:
         if not _has_mask(after):
             return after
+        # Not at the top: that nothing was edited at all the caller has found out.
         if after == before and at:
             places.append(at)
             return None

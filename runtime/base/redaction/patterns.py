@@ -25,6 +25,7 @@ def compiled(pattern: str) -> Any:
         InputError: if it is no regular expression of RE2's.
     """
     options = re2.Options()
+    # RE2 would write them to stderr by itself.
     options.log_errors = False
     try:
         return re2.compile(_with_all_letters(pattern).encode(), options)

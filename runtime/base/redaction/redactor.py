@@ -71,6 +71,7 @@ class Redactor:
 
         Without secrets it is not copied.
         """
+        # Known values first: their marks tell the variable, and no shape masks a mark again.
         for value, name in self._values:
             if value in data:
                 data = data.replace(value, self._mark(name, value))
@@ -156,6 +157,7 @@ def redactor_of(rules: Redaction) -> Redactor:
     variables = environment()
     made = _made.get(rules)
     if made is None or made[0] != variables:
+        # Rules may be as many as jobs: now and then all are made anew.
         if len(_made) >= _MOST_MADE:
             _made.clear()
         made = _made[rules] = (variables, Redactor(rules, variables, redaction_key))

@@ -194,6 +194,7 @@ def _aws_secrets(data: bytes) -> Iterator[tuple[int, int]]:
     """
     done = 0
     for start, stop in _AWS_ID.spans(data):
+        # From behind what was found: two ids may stand near one secret.
         low, high = max(start - _WINDOW, done), stop + _WINDOW
         for match in _AWS_SECRET.finditer(data[low:high]) if low < high else ():
             if match[1] not in (match[1].lower(), match[1].upper()):

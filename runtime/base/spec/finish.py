@@ -50,6 +50,7 @@ def masked_url(url: str) -> str:
     """The scheme and the host of a URL: its path and query may be all that keeps others out."""
     try:
         parts = urlsplit(url)
+        # The port is parsed only when it is asked for, and may be none.
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return "[masked]"

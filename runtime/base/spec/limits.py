@@ -36,6 +36,7 @@ class Routes(Spec):
 
     def model(self, name: str) -> str | None:
         """The queue of a model's calls: that of the longest pattern that its name matches."""
+        # Case counts everywhere: ``fnmatch`` would go by the system that it runs on.
         matching = [pattern for pattern in self.models if fnmatchcase(name, pattern)]
         # Of two of one length always the same one: workflow code asks, and must get one answer.
         best = max(matching, key=lambda pattern: (len(pattern), pattern), default=None)

@@ -34,6 +34,7 @@ def readings(command: str) -> tuple[str, ...]:
     if len(parts) > MOST_PARTS:
         raise ValueError(f"more than {MOST_PARTS:,} commands in one")
     spaced = [" ".join(text.split()) for text in (command, *parts)]
+    # With and without: a pattern may speak of ``sudo`` or of what it runs.
     named = [text for one in spaced for text in (one, _BEFORE.sub("", one))]
     return tuple(dict.fromkeys(text for text in named if text))
 
