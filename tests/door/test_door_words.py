@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-SILENT = frozenset({"found", "given"})
+SILENT = frozenset({"found", "given", "told_now", "unbegun_end", "unsaid"})
+"""Two that say nothing, and three that nobody guessed when they were there."""
 
 FOLDERS = ("holdfast", "workflows", "activities", "runtime", "infra", "docs_tools")
 

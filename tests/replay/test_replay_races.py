@@ -138,8 +138,8 @@ async def test_a_reset_races_with_a_cancel(stage: Stage, seed: int) -> None:
     run = await race.start()
     _, made = await asyncio.gather(race.cancel(), race.take_back(run, 2))
     left = await outcome_of_reset(stage.client, made)
-    unbegun = race.archive.end_without_calls()
-    assert left.run == (unbegun.run if unbegun is not None else race.archive.runs()[-1])
+    uncalled = race.archive.end_without_calls()
+    assert left.run == (uncalled.run if uncalled is not None else race.archive.runs()[-1])
     assert (left.status, left.turns == TURNS) in {
         (JobStatus.SUCCEEDED, True),
         (JobStatus.CANCELLED, False),
