@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.syntax import tree_of
@@ -53,6 +54,7 @@ _METHOD_CALLS = {
     "relative_to": ("_paths", "holdfast_relative_to", ""),
     "is_relative_to": ("_paths", "holdfast_is_relative_to", ""),
     "with_stem": ("_paths", "holdfast_with_stem", ""),
+    "decode": ("_open", "holdfast_decode", ""),
     "translate": ("_translate", "holdfast_translate", ""),
     "maketrans": ("_translate", "holdfast_maketrans", ""),
     "sort": ("_sorted", "holdfast_sort", ""),
@@ -72,15 +74,20 @@ _KEYWORD_CALLS = {
     ("read_text", "errors"): ("_open", "holdfast_read_text"),
     ("read_text", "encoding"): ("_open", "holdfast_read_text"),
     ("open", "errors"): ("_open", "holdfast_path_open"),
+    ("open", "encoding"): ("_open", "holdfast_path_open"),
 }
 _FUNCTION_CALLS = {
-    "sorted": ("_sorted", "holdfast_sorted", None),
-    "open": ("_open", "holdfast_open", "errors"),
-    "timedelta": ("_dates", "holdfast_timedelta", None),
-    "print": ("_print", "holdfast_print", "file"),
+    "sorted": ("_sorted", "holdfast_sorted", frozenset()),
+    "max": ("_sorted", "holdfast_max", frozenset()),
+    "min": ("_sorted", "holdfast_min", frozenset()),
+    "map": ("_mapped", "holdfast_map", frozenset()),
+    "filter": ("_mapped", "holdfast_filter", frozenset()),
+    "open": ("_open", "holdfast_open", frozenset({"errors", "encoding"})),
+    "timedelta": ("_dates", "holdfast_timedelta", frozenset()),
+    "print": ("_print", "holdfast_print", frozenset({"file"})),
 }
 """Calls of builtins that a piece answers, given the builtin itself: the piece, its function, the
-keyword that asks for it.
+keywords that ask for it, none if it always does.
 """
 
 _BUILTINS = {"callable": ("_callable", "holdfast_callable"), "vars": ("_vars", "holdfast_vars")}
@@ -132,7 +139,8 @@ def lower(
         opens = "open" in source or not source.isascii()
         lowering.loads = opens and _hands_files_on(tree)
         # Once a class has a length, any value may be of it.
-        lowering.lengths = "_len" in before or "def __len__" in source
+        lowering.enums = "_enum" in before or "Enum" in source
+        lowering.lengths = lowering.enums or "_len" in before or "def __len__" in source
         # A statement's own variable of a server's name hides the server, as it would in Python.
         lowering.names = names - _bound(tree) if names else names
         lowering.visit(tree)
@@ -187,7 +195,7 @@ class _Lowering(ast.NodeVisitor):
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
         self._eaten: set[int] = set()
-        self.loads = self.lengths = False
+        self.loads = self.lengths = self.enums = False
         self.names: frozenset[str] = frozenset()
 
     def result(self) -> Lowered:
@@ -245,10 +253,12 @@ class _Lowering(ast.NodeVisitor):
             for alias in node.names
             if _supplied(f"{module}.{alias.name}") or _has(module, alias.name)
         ]
-        if not ours:
+        if not ours and (module not in supplied.MODULES or supplied.natives(module)):
             return
         rest = [_alias(alias) for alias in node.names if alias not in ours]
-        parts = [f"from {module} import {', '.join(rest)}"] if rest else []
+        parts = [_rest(module, rest)] if rest else []
+        if rest:
+            self.need(supplied.BUILT_INS)
         for alias in ours:
             inner = f"{module}.{alias.name}"
             value = (
@@ -313,7 +323,8 @@ class _Lowering(ast.NodeVisitor):
                 parts.append(repr(ast.literal_eval(value)))
                 continue
             text = ast.unparse(value.value)
-            inner = lower(text, ("_len",) if self.lengths else (), self.names)
+            had = (*["_len"] * self.lengths, *["_enum"] * self.enums)
+            inner = lower(text, had, self.names)
             changed = changed or inner.source != text
             self.need(*inner.pieces)
             # The codes of !r, !a and !s.
@@ -428,12 +439,10 @@ class _Lowering(ast.NodeVisitor):
             return
         wanted = _FUNCTION_CALLS.get(function.id) if isinstance(function, ast.Name) else None
         if self.lengths and isinstance(function, ast.Name) and function.id == "len":
-            wanted = ("_len", "holdfast_len", None)
-        if (
-            isinstance(function, ast.Name)
-            and wanted
-            and (wanted[2] is None or wanted[2] in keywords)
-        ):
+            wanted = ("_len", "holdfast_len", frozenset())
+        if self.enums and isinstance(function, ast.Name) and function.id == "isinstance":
+            wanted = ("_enum", "holdfast_isinstance", frozenset())
+        if isinstance(function, ast.Name) and wanted and (not wanted[2] or wanted[2] & keywords):
             self.need(wanted[0])
             self._called(node, f"{wanted[1]}({function.id}")
             return
@@ -622,8 +631,9 @@ class _Lowering(ast.NodeVisitor):
                 for target in item.targets
                 if isinstance(target, ast.Name)
             ]
+            makers = [item.name for item in node.body if _of_the_class(item)]
             self.need("_enum", "enum")
-            return f"{_ENUM}({kind!r}, {names!r}, holdfast_mod_enum.holdfast_auto)"
+            return f"{_ENUM}({kind!r}, {names!r}, holdfast_mod_enum.holdfast_auto, {makers!r})"
         fields = [
             item.target.id
             for item in node.body
@@ -673,6 +683,14 @@ def _bound(tree: ast.AST) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     }
+
+
+def _of_the_class(item: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """Whether a static or class method, which is called on the class."""
+    return isinstance(item, ast.FunctionDef) and any(
+        isinstance(one, ast.Name) and one.id in ("staticmethod", "classmethod")
+        for one in item.decorator_list
+    )
 
 
 def _shown(node: ast.ClassDef) -> list[str]:
@@ -731,6 +749,16 @@ def _base(base: ast.expr) -> str:
 
 def _alias(alias: ast.alias) -> str:
     return alias.name + (f" as {alias.asname}" if alias.asname else "")
+
+
+def _rest(module: str, names: Sequence[str]) -> str:
+    """The import of what is not supplied. Of a module that is supplied alone nothing else can be
+    had, and the interpreter would say that there is no such module.
+    """
+    if module not in supplied.MODULES or supplied.natives(module):
+        return f"from {module} import {', '.join(names)}"
+    missing = f"cannot import name {names[0].partition(' ')[0]!r} from {module!r}"
+    return f"raise {_BUILT_IN}ImportError({missing!r})"
 
 
 def _supplied(module: str) -> bool:

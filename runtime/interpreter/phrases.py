@@ -51,6 +51,43 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "errors= must be written in the call itself: open(path, errors='replace')",
     ),
     (
+        r"'(\w+)' argument is not yet supported",
+        r"the argument '\1' is not supported: leave it out",
+    ),
+    (
+        r"update modes \('\+'\) are not yet supported",
+        "mode '+' is not supported: read the file, then write it whole",
+    ),
+    (
+        r"field\(\) does not yet support the (\w+) argument",
+        (
+            r"field(\1=...) is not supported: leave it out, give the field a default and set it in"
+            r" __post_init__"
+        ),
+    ),
+    (
+        r"OS function '(?:Path\.)?(\w+)' cannot suspend in this synchronous context",
+        (
+            r"\1 reads files, which a function that is handed to reduce, groupby and the like"
+            r" cannot do: write a loop"
+        ),
+    ),
+    (
+        r"'([<>]=?)' not supported between instances of 'PosixPath' and 'PosixPath'",
+        r"paths are not compared by \1: sorted(), min() and max() take them, and p.parts compare",
+    ),
+    (
+        r"cannot import name '(?:async)?contextmanager' from 'contextlib'",
+        (
+            "cannot import name 'contextmanager' from 'contextlib': write a class with __enter__"
+            " and __exit__, or try and finally"
+        ),
+    ),
+    (
+        r"cannot import name 'methodcaller' from 'operator'",
+        ("cannot import name 'methodcaller' from 'operator': write lambda o: o.method(...)"),
+    ),
+    (
         r"callable replacement is not yet supported in re\.sub\(\)",
         "a function as replacement must be given in a call of re.sub(pattern, function, text)",
     ),

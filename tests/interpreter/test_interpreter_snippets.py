@@ -139,6 +139,24 @@ def test_what_needs_nothing_is_fed_as_it_is(source: str) -> None:
             "No module named 'numpy'",
             "No module named 'numpy': only the modules that the contract lists are there",
         ),
+        (
+            "'opener' argument is not yet supported",
+            "the argument 'opener' is not supported: leave it out",
+        ),
+        (
+            "field() does not yet support the init argument",
+            (
+                "field(init=...) is not supported: leave it out, give the field a default and set it in"
+                " __post_init__"
+            ),
+        ),
+        (
+            "OS function 'Path.is_file' cannot suspend in this synchronous context",
+            (
+                "is_file reads files, which a function that is handed to reduce, groupby and the like"
+                " cannot do: write a loop"
+            ),
+        ),
         ("division by zero", "division by zero"),
     ],
 )
@@ -162,5 +180,24 @@ def test_messages_of_the_interpreter_are_told_to_the_model(said: str, shown: str
 def test_what_the_host_computes_is_bounded(tmp_path: Path, source: str, message: str) -> None:
     """An error that the model sees, at once."""
     execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
+    assert execution.exception is not None
+    assert message in execution.exception.message
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("from string import digits, Formatter", "cannot import name 'Formatter' from 'string'"),
+        ("from operator import concat as c, no as n", "cannot import name 'no' from 'operator'"),
+        ("from contextlib import contextmanager", "write a class with __enter__ and __exit__"),
+        ("from pathlib import Path\nprint(Path('a') < Path('b'))", "p.parts compare"),
+        ("open('notes.txt', 'r+')", "read the file, then write it whole"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_to_write(
+    tmp_path: Path, source: str, message: str
+) -> None:
+    """A module that the contract lists is not said to be missing for one name."""
+    execution = PlainLoop(workspace(tmp_path), statements(source)).run().executions[0]
     assert execution.exception is not None
     assert message in execution.exception.message

@@ -61,7 +61,7 @@ def natives(module: str) -> frozenset[str]:
 def names(module: str) -> frozenset[str]:
     """The public names that a supplied module has."""
     if module in pure.FUNCTIONS:
-        return frozenset(pure.FUNCTIONS[module])
+        return frozenset([*pure.FUNCTIONS[module], *pure.CONSTANTS.get(module, ())])
     return frozenset(
         name for name in _top_level(_SOURCES[module]) if not name.startswith("_")
     ) | natives(module)
@@ -149,7 +149,7 @@ def _pure_module(module: str) -> str:
         f"def {name}(*args, **kwargs):\n    return {PREFIX}pure({module + '.' + name!r},"
         f" *[{PREFIX}plainly(a) for a in args], **kwargs)\n"
         for name in pure.FUNCTIONS[module]
-    )
+    ) + "".join(f"{name} = {value}\n" for name, value in pure.CONSTANTS.get(module, {}).items())
 
 
 def _top_level(text: str) -> list[str]:

@@ -26,6 +26,8 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "keyword": ("iskeyword",),
     "shlex": ("split", "quote", "join"),
     "statistics": (
+        "correlation",
+        "covariance",
         "fmean",
         "geometric_mean",
         "harmonic_mean",
@@ -45,6 +47,11 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "zlib": ("adler32", "crc32"),
 }
 """Modules of which each function is the host's."""
+
+CONSTANTS: Mapping[str, Mapping[str, str]] = {"statistics": {"StatisticsError": "ValueError"}}
+"""What else such a module has, as the interpreter's Python. What the host raises arrives as its
+built-in base.
+"""
 
 _MOST_CHARS = 200_000
 _MOST_ITEMS = 20_000
@@ -138,6 +145,7 @@ _MODULES: Mapping[str, Any] = {
 }
 
 _OTHERS: Mapping[str, Callable[..., Any]] = {
+    "codecs.decode": lambda data, encoding, errors: data.decode(encoding, errors),
     "difflib.unified_diff": _lines(difflib.unified_diff),
     "difflib.context_diff": _lines(difflib.context_diff),
     "difflib.ndiff": _ndiff,
