@@ -16,10 +16,14 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the fleet keeps its disks and logs")
     arguments = parser.parse_args()
     fleet = Fleet.at(arguments.folder)
-    if arguments.command == "up":
-        fleet.up()
-    elif arguments.command == "down":
-        fleet.down()
+    try:
+        if arguments.command == "up":
+            fleet.up()
+        elif arguments.command == "down":
+            fleet.down()
+    except RuntimeError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
     for line in fleet.told():
         sys.stdout.write(f"{line}\n")
     return 0

@@ -15,7 +15,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -35,15 +35,36 @@ ROLES = {"mind": "turns,reads,models", "hands": "tools,sandboxes"}
 
 BUCKET, ACCESS, SECRET = "fleet", "holdfast", "holdfast-secret"
 
+_SERVERS = ("temporal", "s3")
 _PORTS = ("temporal", "codec", "prometheus", *weed.PORTS)
 _METRICS = ("one-mind", "one-hands", "two-mind", "two-hands")
 ROOT = Path(__file__).parents[2]
 
 
+def _new_key() -> str:
+    return base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def _new_ports() -> dict[str, int]:
+    names = (*_PORTS, *_METRICS)
+    return dict(zip(names, unused_ports(len(names)), strict=True))
+
+
+_NEW: dict[str, Callable[[], Any]] = {
+    "ports": _new_ports,
+    "key": _new_key,
+    "encryption": lambda: f"fleet {_new_key()}",
+    "token": lambda: secrets.token_urlsafe(24),
+    "network": network.may_be_made,
+}
+"""What a fleet is made with: its settings, and how each is chosen."""
+
+
 @dataclass(frozen=True)
 class Fleet:
-    """The fleet in ``folder``, made with the ``settings`` there: ports, the key, and whether its
-    hosts have networks of their own.
+    """The fleet in ``folder``, made with the ``settings`` there: ports, the keys that payloads are
+    signed and encrypted with, the codec server's token, and whether its hosts have networks of
+    their own.
     """
 
     folder: Path
@@ -55,19 +76,16 @@ class Fleet:
         folder = folder.resolve()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = folder / "fleet.json"
-        if not file.exists():
-            names = (*_PORTS, *_METRICS)
-            made = {
-                "ports": dict(zip(names, unused_ports(len(names)), strict=True)),
-                "key": base64.b64encode(secrets.token_bytes(32)).decode(),
-                "network": network.may_be_made(),
-            }
+        found = json.loads(file.read_text()) if file.exists() else {}
+        if found.keys() < _NEW.keys():
+            # One that was made by an earlier release has its own, and what is new beside.
+            found = {name: make() for name, make in _NEW.items()} | found
             new = file.with_suffix(".new")
-            new.write_text(json.dumps(made))
-            new.chmod(0o600)
+            new.touch(0o600)
+            new.write_text(json.dumps(found))
             # Only when it is whole: a fleet that was killed in making its file makes another.
             new.rename(file)
-        return cls(folder, json.loads(file.read_text()))
+        return cls(folder, found)
 
     @cached_property
     def network(self) -> Network | None:
@@ -92,6 +110,7 @@ class Fleet:
             "TEMPORAL_CONFIG_FILE": str(self.folder / "none.toml"),
             "HOLDFAST_HOME": str(self.folder / "client"),
             "HOLDFAST_KEY": self.settings["key"],
+            "HOLDFAST_ENCRYPTION_KEYS": self.settings["encryption"],
             "HOLDFAST_STORE": (
                 f"s3://{BUCKET}/archive?endpoint_url={endpoint}&region=us-east-1&path_style=1"
             ),
@@ -121,11 +140,12 @@ class Fleet:
         # To lay it anew would cut off what runs.
         if self.network is not None and not running:
             self.network.make()
-        for component in self.components.values():
-            component.start()
-            # Before the workers, which need the namespace as they begin.
-            if component.name == "temporal":
-                self._prepare()
+        known = dict(self.components)
+        _started(known.pop(name) for name in _SERVERS)
+        self._prepare()
+        # The first worker makes the archive, which the codec server reads.
+        _started(known.pop(f"{host}-{name}") for host in HOSTS for name in ROLES)
+        _started(known.values())
 
     def down(self) -> None:
         """Stop everything, workers first. The disks stay."""
@@ -143,6 +163,7 @@ class Fleet:
             yield "prometheus   left out: it is not installed (Debian: apt-get install prometheus)"
         if self.network is None:
             yield "the hosts have no networks of their own: that needs root, and the program ip"
+        yield f"codec: http://{self._at('codec')} --codec-auth 'Bearer {self.settings['token']}'"
         for name, value in self.environment.items():
             yield f"export {name}='{value}'"
 
@@ -201,7 +222,12 @@ class Fleet:
     def _codec(self) -> Component:
         port = str(self.settings["ports"]["codec"])
         command = [*_holdfast(), "codec", "--host", self.address, "--port", port]
-        return self._component("codec", command, partial(self._listens, "codec"))
+        return self._component(
+            "codec",
+            command,
+            partial(self._listens, "codec"),
+            HOLDFAST_CODEC_TOKEN=self.settings["token"],
+        )
 
     def _worker(self, host: str, name: str) -> Component:
         full = f"{host}-{name}"
@@ -225,7 +251,10 @@ class Fleet:
         asked = {"job_name": "holdfast", "static_configs": [{"targets": targets}]}
         file = self.folder / "prometheus.json"
         rules = str(ROOT / "infra" / "prometheus" / "alerts.yml")
-        file.write_text(json.dumps({"rule_files": [rules], "scrape_configs": [asked]}))
+        often = {"scrape_interval": "5s"}
+        file.write_text(
+            json.dumps({"global": often, "rule_files": [rules], "scrape_configs": [asked]})
+        )
         command = [
             *("prometheus", f"--config.file={file}"),
             f"--storage.tsdb.path={self.folder / 'prometheus'}",
@@ -240,6 +269,15 @@ class Fleet:
         ):
             return True
         return False
+
+
+def _started(components: Iterable[Component]) -> None:
+    """Start them side by side, and wait until all serve."""
+    known = list(components)
+    for one in known:
+        one.launch()
+    for one in known:
+        one.serve()
 
 
 def _holdfast() -> list[str]:

@@ -77,7 +77,8 @@ class Network:
     def remove(self) -> None:
         """Take it away, as far as it is there."""
         for host in HOSTS:
-            # The cable goes with the namespace that has its end.
+            # A process that is left keeps the namespace, and with it the cable's end, alive.
+            _ip("link", "del", self._cable(host)[0], check=False)
             _ip("netns", "del", self.namespace(host), check=False)
         _ip("link", "del", self._bridge, check=False)
 
@@ -91,14 +92,20 @@ class Network:
 
 
 def may_be_made() -> bool:
-    """Whether this machine lets us make namespaces."""
+    """Whether this machine lets us make such a network, and run programs in it."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return False
     # Tried, since root in a container may lack the right.
-    probe = f"hf-probe-{os.getpid()}"
-    made = subprocess.run(["ip", "netns", "add", probe], capture_output=True, check=False)
-    subprocess.run(["ip", "netns", "del", probe], capture_output=True, check=False)
-    return made.returncode == 0
+    probe = Network(Path(f"/probe/{os.getpid()}"))
+    try:
+        probe.make()
+        for host in HOSTS:
+            _ip("netns", "exec", probe.namespace(host), "true")
+    except RuntimeError:
+        return False
+    finally:
+        probe.remove()
+    return True
 
 
 def _ip(*words: str, check: bool = True) -> None:

@@ -52,6 +52,11 @@ class Component:
         Raises:
             RuntimeError: if it ends before, or takes too long.
         """
+        self.launch()
+        self.serve()
+
+    def launch(self) -> None:
+        """Start it, unless it runs, and wait for nothing."""
         if self.pid is not None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -67,9 +72,16 @@ class Component:
             )
         # With the time of its begin: a number is given again, to processes of others too.
         self._pid.write_text(f"{process.pid} {_began(process.pid)}")
+
+    def serve(self) -> None:
+        """Wait until it serves.
+
+        Raises:
+            RuntimeError: if it ends before, or takes too long.
+        """
         end = time.monotonic() + READY
         while not self.ready():
-            if process.poll() is not None or time.monotonic() > end:
+            if self.pid is None or time.monotonic() > end:
                 raise RuntimeError(f"{self.name} does not serve: {self.log.read_text()[-2000:]}")
             time.sleep(0.05)
 
