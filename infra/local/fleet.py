@@ -36,8 +36,12 @@ ROLES = {"mind": "turns,reads,models", "hands": "tools,sandboxes"}
 BUCKET, ACCESS, SECRET = "fleet", "holdfast", "holdfast-secret"
 
 _SERVERS = ("temporal", "s3")
-_PORTS = ("temporal", "codec", "prometheus", *weed.PORTS)
-_METRICS = ("one-mind", "one-hands", "two-mind", "two-hands")
+_WORKERS = tuple(f"{host}-{name}" for host in HOSTS for name in ROLES)
+_PORTS = (
+    *("temporal", "temporal.metrics", "s3.metrics", "codec", "prometheus"),
+    *weed.PORTS,
+    *_WORKERS,
+)
 ROOT = Path(__file__).parents[2]
 
 
@@ -46,8 +50,7 @@ def _new_key() -> str:
 
 
 def _new_ports() -> dict[str, int]:
-    names = (*_PORTS, *_METRICS)
-    return dict(zip(names, unused_ports(len(names)), strict=True))
+    return dict(zip(_PORTS, unused_ports(len(_PORTS)), strict=True))
 
 
 _NEW: dict[str, Callable[[], Any]] = {
@@ -77,9 +80,10 @@ class Fleet:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = folder / "fleet.json"
         found = json.loads(file.read_text()) if file.exists() else {}
-        if found.keys() < _NEW.keys():
+        if found.keys() < _NEW.keys() or found["ports"].keys() < set(_PORTS):
             # One that was made by an earlier release has its own, and what is new beside.
-            found = {name: make() for name, make in _NEW.items()} | found
+            made = {name: make() for name, make in _NEW.items()}
+            found = made | found | {"ports": made["ports"] | found.get("ports", {})}
             new = file.with_suffix(".new")
             new.touch(0o600)
             new.write_text(json.dumps(found))
@@ -130,6 +134,33 @@ class Fleet:
             made.append(self._prometheus())
         return {one.name: one for one in made}
 
+    @property
+    def codec(self) -> str:
+        """The codec server's URL."""
+        return f"http://{self._at('codec')}"
+
+    @property
+    def prometheus(self) -> str:
+        """Where Prometheus listens, if it is installed."""
+        return self._at("prometheus")
+
+    @property
+    def workers(self) -> list[Component]:
+        """The workers of both hosts."""
+        return [self.components[name] for name in _WORKERS]
+
+    def exporters(self) -> dict[str, list[str]]:
+        """Where processes tell their metrics, at ``/metrics``: the workers', and the servers'."""
+        workers = [f"{self._of(name)}:{self.settings['ports'][name]}" for name in _WORKERS]
+        servers = {name: [self._at(f"{name}.metrics")] for name in _SERVERS}
+        return {"holdfast": workers, **servers}
+
+    def _of(self, worker: str) -> str:
+        """The address of a worker's host."""
+        if self.network is None:
+            return self.address
+        return self.network.of_host(worker.partition("-")[0])
+
     def up(self) -> None:
         """Start what does not run.
 
@@ -144,7 +175,7 @@ class Fleet:
         _started(known.pop(name) for name in _SERVERS)
         self._prepare()
         # The first worker makes the archive, which the codec server reads.
-        _started(known.pop(f"{host}-{name}") for host in HOSTS for name in ROLES)
+        _started(known.pop(name) for name in _WORKERS)
         _started(known.values())
 
     def down(self) -> None:
@@ -163,7 +194,9 @@ class Fleet:
             yield "prometheus   left out: it is not installed (Debian: apt-get install prometheus)"
         if self.network is None:
             yield "the hosts have no networks of their own: that needs root, and the program ip"
-        yield f"codec: http://{self._at('codec')} --codec-auth 'Bearer {self.settings['token']}'"
+        if "prometheus" in self.components:
+            yield f"prometheus: http://{self.prometheus}"
+        yield f"codec: {self.codec} --codec-auth 'Bearer {self.settings['token']}'"
         for name, value in self.environment.items():
             yield f"export {name}='{value}'"
 
@@ -200,6 +233,7 @@ class Fleet:
             # Its own services reach each other at 127.0.0.1, whatever address is given.
             *("--ip", "0.0.0.0" if self.network else self.address),
             *("--port", str(ports["temporal"])),
+            *("--metrics-port", str(ports["temporal.metrics"])),
             *("--db-filename", str(self.folder / "temporal.db"), "--disable-config-file"),
             *configuration(),
         ]
@@ -217,7 +251,8 @@ class Fleet:
     def _store(self) -> Component:
         server = Weed(self.folder / "s3", self.address, BUCKET, self.settings["ports"])
         server.folder.mkdir(exist_ok=True)
-        return self._component("s3", server.command, server.serves, S3_BUCKET=BUCKET)
+        metrics = f"-metricsPort={self.settings['ports']['s3.metrics']}"
+        return self._component("s3", [*server.command, metrics], server.serves, S3_BUCKET=BUCKET)
 
     def _codec(self) -> Component:
         port = str(self.settings["ports"]["codec"])
@@ -231,7 +266,7 @@ class Fleet:
 
     def _worker(self, host: str, name: str) -> Component:
         full = f"{host}-{name}"
-        at = self.address if self.network is None else self.network.of_host(host)
+        at = self._of(full)
         metrics = f"{at}:{self.settings['ports'][full]}"
         command = [*_holdfast(), "worker", "--roles", ROLES[name], "--metrics", metrics]
         if self.network is not None:
@@ -242,18 +277,15 @@ class Fleet:
         )
 
     def _prometheus(self) -> Component:
-        targets = [
-            f"{self.address if self.network is None else self.network.of_host(host)}:"
-            f"{self.settings['ports'][f'{host}-{name}']}"
-            for host in HOSTS
-            for name in ROLES
+        asked = [
+            {"job_name": job, "static_configs": [{"targets": targets}]}
+            for job, targets in self.exporters().items()
         ]
-        asked = {"job_name": "holdfast", "static_configs": [{"targets": targets}]}
         file = self.folder / "prometheus.json"
         rules = str(ROOT / "infra" / "prometheus" / "alerts.yml")
         often = {"scrape_interval": "5s"}
         file.write_text(
-            json.dumps({"global": often, "rule_files": [rules], "scrape_configs": [asked]})
+            json.dumps({"global": often, "rule_files": [rules], "scrape_configs": asked})
         )
         command = [
             *("prometheus", f"--config.file={file}"),

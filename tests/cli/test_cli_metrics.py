@@ -90,6 +90,8 @@ def test_each_query_finds_what_a_worker_exports(cli: CommandLine) -> None:
         for name, labels in asked_for(query).items():
             if name not in OF_PROMETHEUS:
                 wanted.setdefault(name, set()).update(labels)
+    # What workers are added by (infra/prometheus/adapter.yaml).
+    wanted["temporal_worker_task_slots_used"] = {"worker_type"}
     assert len(wanted) > 8
 
     def all_there() -> bool:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf.json_format import MessageToDict
 
-from benchmarks.fleet import archives, batch, came_of, turns_of, wait_for
+from benchmarks.fleet import BATCH, archives, batch, came_of, turns_of, wait_for
 from infra.local.fleet import Fleet
+from runtime.server.connection import connect
+from runtime.server.target import Target
+from tests.cli.test_cli_metrics import queries
 
 
 @pytest.fixture
@@ -26,6 +37,82 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
         yield made
     finally:
         made.down()
+
+
+@pytest.mark.server
+@pytest.mark.s3
+@pytest.mark.sandbox
+def test_a_job_over_the_fleet(fleet: Fleet, tmp_path: Path) -> None:
+    """It is carried out by workers of both roles; its payloads are encrypted, and the codec server
+    shows them to those who send its token alone. Every exporter tells its metrics; Prometheus,
+    where it is installed, has them of both hosts and answers the dashboard's query of turns.
+    """
+    with batch(fleet, tmp_path, 1) as finish:
+        (job,) = archives(1)
+        wait_for(lambda: turns_of(job) > 0, "a turn is done")
+        finish()
+        wait_for(lambda: job.end(job.runs()[-1]) is not None, "the job has ended")
+    came = came_of(job)
+    assert came.well
+    assert came.lines > 0
+
+    asked = asyncio.run(_input_of_the_job())
+    assert b"Write a line" not in b64decode(asked["data"])
+    assert _decoded(fleet, asked) == (401, None)
+    assert _decoded(fleet, asked, "another-token-than-this") == (401, None)
+    status, shown = _decoded(fleet, asked, fleet.settings["token"])
+    assert status == 200
+    assert b"Write a line" in shown
+
+    for addresses in fleet.exporters().values():
+        for address in addresses:
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
+                assert answer.status == 200
+    told = "\n".join(fleet.told())
+    assert fleet.settings["token"] in told
+    if "prometheus" in fleet.components:
+        wait_for(lambda: _found(fleet, 'up{job="holdfast"} == 1') == 4, "both hosts are scraped")
+        turns = queries()["Turns a second, by model A"]
+        wait_for(lambda: _found(fleet, turns) == 1, "the dashboard's query has data")
+    else:
+        assert "prometheus   left out: it is not installed" in told
+
+
+async def _input_of_the_job() -> dict[str, Any]:
+    """The payload that the job's workflow was started with, as it lies in the server."""
+    async with connect(Target()) as connection:
+        handle = connection.client.get_workflow_handle(f"holdfast/{BATCH}/j0")
+        (first, *_) = (await handle.fetch_history()).events
+    (payload, *_) = first.workflow_execution_started_event_attributes.input.payloads
+    return MessageToDict(payload)
+
+
+def _decoded(
+    fleet: Fleet, payload: dict[str, Any], token: str | None = None
+) -> tuple[int, bytes | None]:
+    """The status with which the codec server answers as Temporal's tools ask, and what it shows."""
+    request = urllib.request.Request(
+        f"{fleet.codec}/decode",
+        json.dumps({"payloads": [payload]}).encode(),
+        {"Content-Type": "application/json", "X-Namespace": "default"},
+    )
+    if token is not None:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            (shown,) = json.loads(answer.read())["payloads"]
+            return answer.status, b64decode(shown["data"])
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, None
+
+
+def _found(fleet: Fleet, query: str) -> int:
+    """How many series Prometheus has for a query."""
+    asked = urllib.parse.urlencode({"query": query})
+    url = f"http://{fleet.prometheus}/api/v1/query?{asked}"
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return len(json.loads(answer.read())["data"]["result"])
 
 
 @pytest.mark.server
