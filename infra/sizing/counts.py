@@ -3,12 +3,14 @@ program does.
 
 Counts are those of a job that nothing happens to: no retry, no tool, no summary, no sub-job. Tests
 assert them (``tests/workflow/test_workflow_turn_counts.py``, ``tests/infra/test_infra_capacity.py``
-), so a change of the program that moves one fails there. Figures of processors and of memory are
+), so a change of the program that moves one fails there; ``benchmarks/sized.py`` holds them to a
+batch on a fleet. Figures of processors and of memory are
 read from the tables of ``docs/benchmarks.md``, which their programs write.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,16 +37,23 @@ class Counts:
 A_TURN = Counts(actions=2, writes=2, reads=1, lists=2)
 """Actions: the activity, and the marker of the statement's verdict; a heartbeat is another one."""
 
-A_JOB = Counts(actions=6, writes=3, reads=0, lists=0)
+A_JOB = Counts(actions=6, writes=3, reads=5, lists=13)
 """Actions: the start as a child, which is two, the activities ``begin`` and ``end``, two changes of
-the search attributes. Writes: definition, begin and end of the run. What reads a job makes at its
-begin depends on what it reads, and is small beside its turns'.
+the search attributes. Writes: definition, begin and end of the run. What it reads and lists, at
+its begin, its end, and as each process takes it up, is as ``benchmarks/sized.py`` counted it on two
+hosts with two roles.
 """
 
 A_FURTHER_RUN = 3
 """Actions where a job goes on in another run: its start, the checkpoint saved, the checkpoint
 read.
 """
+
+A_WORKSPACE = 1
+"""Actions of a job with files of its own: the activity ``open``."""
+
+HISTORY_OF_A_WORKSPACE = 4_500
+"""Bytes in the history of a job with files of its own, beside its effects."""
 
 HISTORY_OF_A_JOB = 14_600
 """Bytes of a job's history beside its turns."""
@@ -57,6 +66,14 @@ ARCHIVE_OF_A_JOB = 4_450
 
 ARCHIVE_OF_A_TURN = 1_400
 """Bytes in the archive for a turn, beside its new text."""
+
+STORED_OF_A_RESULT = 0.6
+"""Bytes in the archive for a byte that an effect brings, beside those of the prompt that has it:
+its result is an object of its own. Of random letters, compressed.
+"""
+
+FIRST_HEARTBEAT_SECONDS = 1.0
+"""A call that ends before sends none."""
 
 HEARTBEAT_SECONDS = 2.0
 """A heartbeat reaches the server this often at most while a call lasts."""
@@ -137,12 +154,26 @@ def stored_of_a_byte(turns: float) -> float:
     return (number(row[4]) + number(row[5])) / LETTERS_OF_A_TURN
 
 
+def readers(processes: float, turns: float) -> float:
+    """How many other processes read what a turn wrote, in the mean over the job's turns: each that
+    goes on with the job later has all that was written since it last did. Any process takes any
+    turn, so one of W takes none of the n turns that are left with (1 - 1/W)^n.
+    """
+    others = 1 - 1 / processes
+    left = math.floor(turns)
+    return (processes - 1) * sum(1 - others**n for n in range(left)) / left
+
+
 @dataclass(frozen=True)
 class Effect:
     """A command in a workspace of 1,000 files, of which it changes one: at most two writes, and
-    one Action beside its heartbeats.
+    two Actions beside its heartbeats: the activity, and the marker of what the statement did until
+    then.
     """
 
+    actions: int
+    reads: int
+    """It looks for its own result, as a turn does."""
     writes: int
     stored_bytes: float
     processor_seconds: float
@@ -151,4 +182,4 @@ class Effect:
 def effect() -> Effect:
     """What an effect takes, by the table of workspaces."""
     (row,) = (row for row in rows("workspace") if row[:3] == ("1,000", "1", "overlay"))
-    return Effect(int(number(row[5])), number(row[6]), number(row[4]) / 1000)
+    return Effect(2, 1, int(number(row[5])), number(row[6]), number(row[4]) / 1000)

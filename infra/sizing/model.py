@@ -33,33 +33,42 @@ class Job:
     processor_seconds: float
 
     @classmethod
-    def of(cls, load: Load) -> Job:
-        """The job of a load."""
+    def of(cls, load: Load, processes: float = 1) -> Job:
+        """The job of a load that so many workers' processes share."""
         turns, effect = load.turns, counts.effect()
+        a_job, a_turn = counts.A_JOB, counts.A_TURN
         effects = turns * load.effects
-        new = turns * (load.completion_tokens + load.new_tokens) * load.bytes_per_token
+        said, new = (
+            turns * tokens * load.bytes_per_token
+            for tokens in (load.completion_tokens, load.new_tokens)
+        )
+        written = a_turn.writes * turns + effect.writes * effects
         runs = max(math.ceil(turns / counts.turns_of_a_run()), 1)
         beats = turns * _beats(load.call_seconds) + effects * _beats(load.effect_seconds)
-        a_job, a_turn = counts.A_JOB, counts.A_TURN
         return cls(
             actions=a_job.actions
             + a_turn.actions * turns
-            + effects
+            + (counts.A_WORKSPACE if effects else 0)
+            + effect.actions * effects
             + (runs - 1) * counts.A_FURTHER_RUN
             + beats,
             heartbeats=beats,
             requests=counts.REQUESTS_OF_A_TURN * (turns + effects) + beats,
             history_bytes=runs * counts.HISTORY_OF_A_JOB
             + counts.HISTORY_OF_A_CHILD
+            + (counts.HISTORY_OF_A_WORKSPACE if effects else 0)
             + (turns + effects) * counts.history_of_a_turn()
-            + new,
-            writes=a_job.writes + a_turn.writes * turns + effect.writes * effects + runs - 1,
-            reads=a_job.reads + a_turn.reads * turns,
+            # What an effect brings is its result, and goes to the next turn in its order.
+            + said
+            + 2 * new,
+            writes=a_job.writes + written + runs - 1,
+            reads=a_job.reads + a_turn.reads * turns + written * counts.readers(processes, turns),
             lists=a_job.lists + a_turn.lists * turns,
             archive_bytes=counts.ARCHIVE_OF_A_JOB
             + counts.ARCHIVE_OF_A_TURN * turns
             + effect.stored_bytes * effects
-            + counts.stored_of_a_byte(turns) * new,
+            + counts.stored_of_a_byte(turns) * (said + new)
+            + (counts.STORED_OF_A_RESULT * new if effects else 0),
             seconds=turns * load.call_seconds + effects * load.effect_seconds,
             processor_seconds=counts.processor_seconds() * turns
             + effect.processor_seconds * effects,
@@ -110,6 +119,7 @@ class Need:
             open_jobs / counts.JOBS_OF_A_WORKER,
         )
         workers = max(math.ceil(processes), 1)
+        job = Job.of(load, workers)
         # S3 bills, and limits, both as one.
         writes = (job.writes + job.lists) * jobs
         return cls(
@@ -145,4 +155,5 @@ class Need:
 def _beats(seconds: float) -> float:
     """Heartbeats of an activity that reach the server."""
     # The first beat is due after the interval, so a short call has none.
-    return math.floor(seconds / counts.HEARTBEAT_SECONDS)
+    later = seconds - counts.FIRST_HEARTBEAT_SECONDS
+    return 0 if later < 0 else 1 + math.floor(later / counts.HEARTBEAT_SECONDS)

@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter
 
 import pytest
-from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 
+from infra.sizing.actions import actions
 from infra.sizing.load import Load
 from infra.sizing.model import Job
 from runtime.server.connection import connect
@@ -16,24 +16,6 @@ from runtime.server.target import Target
 from tests.cli.command_line import UNHURRIED, CommandLine, script
 
 JOBS, TURNS = 20, 5
-BILLED = {
-    EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED: 2,
-    EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: 1,
-    EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES: 1,
-    EventType.EVENT_TYPE_TIMER_STARTED: 1,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: 1,
-}
-"""Actions of an event (docs.temporal.io/cloud/actions); all markers of a workflow task are one."""
-
-
-def actions(events: list[HistoryEvent]) -> int:
-    """What Temporal Cloud would bill for a history, but for its start."""
-    markers = {
-        event.marker_recorded_event_attributes.workflow_task_completed_event_id
-        for event in events
-        if event.HasField("marker_recorded_event_attributes")
-    }
-    return sum(BILLED.get(event.event_type, 0) for event in events) + len(markers)
 
 
 async def histories(batch: str) -> dict[str, list[HistoryEvent]]:

@@ -43,6 +43,7 @@ def test_constants_are_the_program_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_OPEN_JOBS", raising=False)
     beats = max(HEARTBEAT_SECONDS, HEARTBEAT_INTERVAL.total_seconds())
     assert beats == counts.HEARTBEAT_SECONDS
+    assert counts.FIRST_HEARTBEAT_SECONDS == HEARTBEAT_SECONDS
     assert (CALLS, open_jobs()) == (counts.CALLS_OF_A_WORKER, counts.JOBS_OF_A_WORKER)
 
 
@@ -72,11 +73,13 @@ def _marked(event: dict[str, Any]) -> str:
 
 
 def test_heartbeats_are_actions(capsys: pytest.CaptureFixture[str]) -> None:
-    """A job of two turns with calls of five seconds has two heartbeats in each."""
+    """A job of two turns with calls of five seconds has three heartbeats in each: after one, three
+    and five.
+    """
     more = ("--turns", "2", "--effects", "0", "--call-seconds")
-    long, short = document(capsys, *more, "5")["job"], document(capsys, *more, "1")["job"]
-    assert (long["heartbeats"], short["heartbeats"]) == (4, 0)
-    assert long["actions"] - short["actions"] == 4
+    long, short = document(capsys, *more, "5")["job"], document(capsys, *more, "0.9")["job"]
+    assert (long["heartbeats"], short["heartbeats"]) == (6, 0)
+    assert long["actions"] - short["actions"] == 6
     assert short["actions"] == counts.A_JOB.actions + 2 * counts.A_TURN.actions
 
 
