@@ -47,11 +47,11 @@ def test_a_job_over_the_fleet(fleet: Fleet, tmp_path: Path) -> None:
     shows them to those who send its token alone. Every exporter tells its metrics; Prometheus,
     where it is installed, has them of both hosts and answers the dashboard's query of turns.
     """
-    with batch(fleet, tmp_path, 1) as finish:
-        (job,) = archives(1)
-        wait_for(lambda: turns_of(job) > 0, "a turn is done")
-        finish()
-        wait_for(lambda: job.end(job.runs()[-1]) is not None, "the job has ended")
+    finish = batch(tmp_path, 1)
+    (job,) = archives(1)
+    wait_for(lambda: turns_of(job) > 0, "a turn is done")
+    finish()
+    wait_for(lambda: job.end(job.runs()[-1]) is not None, "the job has ended")
     came = came_of(job)
     assert came.well
     assert came.lines > 0
