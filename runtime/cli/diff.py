@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ from runtime.cli.output import json_document, note, say
 
 if TYPE_CHECKING:
     from runtime.archive.forms import Step
+    from runtime.archive.gaps import Gap
     from runtime.archive.inspect import Change, LayoutDifference
     from runtime.cli.showing import ShownTurn
 
@@ -57,43 +60,70 @@ def command(
     if wire:
         _wire(before, after, json)
         return
+    compared = _compared(before, after)
+    if json:
+        json_document(compared.document())
+    else:
+        _tell(compared, text)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two prompts, how they differ, and what of them cannot be read. Where one follows the other:
+    the statement between them, and the later one's step.
+    """
+
+    before: ShownTurn
+    after: ShownTurn
+    difference: LayoutDifference
+    gaps: Sequence[Gap]
+    cause: str | None
+    step: Step | None
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        step = self.step
+        prefix = None if step is None else step.prefix
+        return {
+            **_about(self.before, self.after),
+            **difference_document(self.difference),
+            "broken_by_statement": self.cause,
+            "prefix": None if prefix is None else prefix.model_dump(mode="json"),
+            "usage": None if step is None else step.usage.model_dump(mode="json"),
+            "damaged": [gap.document() for gap in self.gaps],
+        }
+
+
+def _compared(before: ShownTurn, after: ShownTurn) -> Compared:
     from runtime.archive.inspect import diff_layouts
 
     difference = diff_layouts(before.prompt(), after.prompt())
     gaps = [gap for gap in (before.gap(), after.gap()) if gap is not None]
     # Where a prompt cannot be read whole, what is missing may be the cause.
-    cause = None if gaps else _cause(before, after)
-    step = (
-        after.archive.find_step(after.run, after.turn)
-        if _follows(before, after) and not gaps
-        else None
+    follows = _follows(before, after) and not gaps
+    return Compared(
+        before,
+        after,
+        difference,
+        gaps,
+        cause=_cause(before) if follows else None,
+        step=after.archive.find_step(after.run, after.turn) if follows else None,
     )
-    if json:
-        recorded = (
-            None if step is None or step.prefix is None else step.prefix.model_dump(mode="json")
-        )
-        usage = None if step is None else step.usage.model_dump(mode="json")
-        damaged = [gap.document() for gap in gaps]
-        cause_and_cost = {
-            "broken_by_statement": cause,
-            "prefix": recorded,
-            "usage": usage,
-            "damaged": damaged,
-        }
-        json_document(
-            {**_about(before, after), **difference_document(difference), **cause_and_cost}
-        )
-        return
-    for gap in gaps:
-        note(f"not all of turn {gap.turn} can be read: {gap}: run 'holdfast verify {after.name}'")
-    say(f"{before.address} -> {after.address}")
+
+
+def _tell(compared: Compared, text: bool) -> None:
+    difference, name = compared.difference, compared.after.name
+    for gap in compared.gaps:
+        note(f"not all of turn {gap.turn} can be read: {gap}: run 'holdfast verify {name}'")
+    say(f"{compared.before.address} -> {compared.after.address}")
     say(_prefix_line(difference))
     if difference.broken_by is not None:
+        cause = compared.cause
         say(
             f"broken by: {_line(difference.broken_by)}"
             + (f"\n  after the statement: {cause}" if cause else "")
         )
-    for line in _recorded_lines(step):
+    for line in _recorded_lines(compared.step):
         say(line)
     for change in difference.changes:
         say(f"{_SIGNS[change.kind]} {_line(change)}")
@@ -140,10 +170,8 @@ def _before(turn: ShownTurn) -> ShownTurn:
     return ShownTurn(turn.archive, turn.name, turn.run, turn.turn - 1)
 
 
-def _cause(before: ShownTurn, after: ShownTurn) -> str | None:
-    """The statement that was executed between the two prompts, if they follow each other."""
-    if not _follows(before, after):
-        return None
+def _cause(before: ShownTurn) -> str | None:
+    """The statement that was executed between a prompt and the next one."""
     from runtime.cli.text import one_line
 
     source = before.statement()["statement"]

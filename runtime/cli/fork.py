@@ -77,17 +77,12 @@ def command(
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_of
     from runtime.client.forks import ForkPoint, fork
-    from runtime.jobsfile.written import NAME_RULE, is_name
     from runtime.server.connection import Connection
 
     asked = parse_job_turn(job)
     if asked.turn is None or asked.turn < 1:
         raise InputError(f"{job!r} names no statement: JOB@N, as in 'nightly/licences@12'")
-    names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
-    # The longest of them: if that is a name, all are.
-    if not is_name(names[-1]):
-        raise InputError(f"--as {name!r}: expected a name ({NAME_RULE})")
-    turn = asked.turn
+    names, turn = _names(name, count), asked.turn
     with own_terminal():
         log_in_lines()
         objects = archive_of(store)
@@ -99,14 +94,25 @@ def command(
         orders = [order_of(wanted, archive, source, turn) for _ in names]
 
         async def begin(connection: Connection) -> list[Started]:
-            made = []
-            for one, order in zip(names, orders, strict=True):
-                made.append(
-                    Started(
-                        await fork(connection.client, objects, ForkPoint(source, turn), one, order),
-                        order,
-                    )
-                )
-            return made
+            point = ForkPoint(source, turn)
+            return [
+                Started(await fork(connection.client, objects, point, one, order), order)
+                for one, order in zip(names, orders, strict=True)
+            ]
 
         raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))
+
+
+def _names(name: str, count: int) -> list[str]:
+    """The ids of the forks.
+
+    Raises:
+        InputError: if they can be no job's.
+    """
+    from runtime.jobsfile.written import NAME_RULE, is_name
+
+    names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
+    # The longest of them: if that is a name, all are.
+    if not is_name(names[-1]):
+        raise InputError(f"--as {name!r}: expected a name ({NAME_RULE})")
+    return names

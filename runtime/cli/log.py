@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from runtime.base.errors import InputError
 from runtime.base.plurals import counted
+from runtime.cli.chosen import Run
 from runtime.cli.options import ANY_SERVER, Job, Json, Store
 from runtime.cli.output import json_document, note, say
 from runtime.cli.text import one_line
@@ -20,13 +22,12 @@ if TYPE_CHECKING:
     from runtime.archive.gaps import Gap, Readable
     from runtime.archive.job import JobArchive
     from runtime.base.values import Failed
+    from runtime.cli.under_way import UnderWay
 
 
 def command(
     job: Job,
-    run: Annotated[
-        str | None, typer.Option("--run", help="A run of the job; the newest one by default.")
-    ] = None,
+    run: Run = None,
     graph: Annotated[
         bool,
         typer.Option(
@@ -58,7 +59,6 @@ def command(
     """
     from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
-    from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
@@ -69,49 +69,89 @@ def command(
             raise InputError("--graph draws all runs: it does not go with --run")
         _graph(str(name), archive, json)
         return
-    chosen = chosen_run(archive, str(name), run) if run is not None or archive.runs() else None
-    from runtime.archive.gaps import Readable, readable
-    from runtime.archive.standings import parent_of
-
-    parts = readable(archive, chosen) if chosen else Readable(end=archive.end_without_calls())
-    gaps: list[Gap] = parts.gaps
-    turns = turns_of(archive, chosen, parts) if chosen else []
-    summaries = summaries_of(archive, chosen, gaps) if chosen else []
-    end = parts.end
-    condensed = condensations_of(archive, chosen) if chosen else []
-    happened = events_of(parts) if events else []
-    done = effects_of(archive, chosen, parts) if effects and chosen else []
-    parent, started = parent_of(archive), sub_jobs_of(parts)
+    log = _read(archive, str(name), run, events=events, effects=effects)
     now = None
     # A run that is named may be an earlier one, which does nothing any more.
-    if run is None and end is None:
+    if run is None and log.parts.end is None:
         from runtime.cli.under_way import under_way
 
         now = under_way(objects, name, target)
     if json:
-        told: dict[str, Any] = {"turns": turns, "summaries": summaries, "condensations": condensed}
-        told |= {"events": happened} if events else {}
-        told |= {"effects": done} if effects else {}
-        document = {
-            "job": str(name),
-            "run": chosen,
-            "parent": parent or None,
-            "sub_jobs": started,
-            **told,
-            "damaged": [gap.document() for gap in gaps],
-        }
-        doing = {"now": now.document() if now else None}
-        json_document({**document, **doing, "end": end.document() if end else None})
-        return
-    whose = f"  sub-job of {parent}" if parent else ""
-    say(f"{name}  run {chosen}{whose}" if chosen else f"{name}: no turn has begun{whose}")
-    for line in lines_of(turns, summaries, condensed, gaps, happened, done):
+        json_document(_document(log, now))
+    else:
+        _tell(log, now)
+
+
+@dataclass(frozen=True)
+class Log:
+    """What is told of a job: of one of its runs, None before its first turn, the parts that can be
+    read and rows of what happened; ``events`` and ``effects`` are None where nobody asked for them.
+    """
+
+    name: str
+    run: str | None
+    parts: Readable
+    parent: str
+    sub_jobs: list[str]
+    turns: list[dict[str, Any]]
+    summaries: list[dict[str, Any]]
+    condensations: list[dict[str, Any]]
+    events: list[dict[str, Any]] | None
+    effects: list[dict[str, Any]] | None
+
+
+def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effects: bool) -> Log:
+    from runtime.archive.gaps import Readable, readable
+    from runtime.archive.standings import parent_of
+    from runtime.cli.showing import chosen_run
+
+    chosen = chosen_run(archive, name, run) if run is not None or archive.runs() else None
+    parts = readable(archive, chosen) if chosen else Readable(end=archive.end_without_calls())
+    return Log(
+        name=name,
+        run=chosen,
+        parts=parts,
+        parent=parent_of(archive),
+        sub_jobs=sub_jobs_of(parts),
+        turns=turns_of(archive, chosen, parts) if chosen else [],
+        summaries=summaries_of(archive, chosen, parts.gaps) if chosen else [],
+        condensations=condensations_of(archive, chosen) if chosen else [],
+        events=events_of(parts) if events else None,
+        effects=(effects_of(archive, chosen, parts) if chosen else []) if effects else None,
+    )
+
+
+def _document(log: Log, now: UnderWay | None) -> dict[str, Any]:
+    end = log.parts.end
+    return {
+        "job": log.name,
+        "run": log.run,
+        "parent": log.parent or None,
+        "sub_jobs": log.sub_jobs,
+        "turns": log.turns,
+        "summaries": log.summaries,
+        "condensations": log.condensations,
+        **({} if log.events is None else {"events": log.events}),
+        **({} if log.effects is None else {"effects": log.effects}),
+        "damaged": [gap.document() for gap in log.parts.gaps],
+        "now": now.document() if now else None,
+        "end": end.document() if end else None,
+    }
+
+
+def _tell(log: Log, now: UnderWay | None) -> None:
+    gaps, end = log.parts.gaps, log.parts.end
+    whose = f"  sub-job of {log.parent}" if log.parent else ""
+    say(f"{log.name}  run {log.run}{whose}" if log.run else f"{log.name}: no turn has begun{whose}")
+    for line in lines_of(
+        log.turns, log.summaries, log.condensations, gaps, log.events or (), log.effects or ()
+    ):
         say(line)
     if gaps:
-        say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {name}'")
-    _tell_capture(turns)
-    if started:
-        say(f"sub-jobs: {', '.join(started)}")
+        say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {log.name}'")
+    _tell_capture(log.turns)
+    if log.sub_jobs:
+        say(f"sub-jobs: {', '.join(log.sub_jobs)}")
     if now is not None:
         say(f"now: {now.status}: {one_line(now.reason)}")
     if end is not None:

@@ -17,6 +17,7 @@ from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from runtime.cli.reporters import Reporter
+    from runtime.jobsfile.load import Loaded
 
 
 def command(
@@ -122,19 +123,10 @@ def command(
 
         from runtime.cli.running import Lost, Request, run_batch
         from runtime.cli.running import dry_run as look
-        from runtime.client.preflight import check
 
         log_in_lines()
         reporter = _reporter(json, draws=not dry_run)
-        # Said before it is done: the library takes seconds to load.
-        if any(job.model.script is None for job in batch.jobs):
-            reporter.waiting("checking the models: loading the model library")
-        try:
-            notes = check(loaded, batch.store)
-        finally:
-            reporter.stop()
-        for line in notes:
-            note(line)
+        _check(loaded, batch.store, reporter)
         if dry_run and target.address is not None:
             note(
                 "models were checked with this machine's keys and packages; workers elsewhere on"
@@ -153,6 +145,25 @@ def command(
         request = Request(batch, target, rerun_failed, again, lost, workers)
         work = look if dry_run else run_batch
         raise typer.Exit(asyncio.run(work(request, reporter)))
+
+
+def _check(loaded: Loaded, store: str | None, reporter: Reporter) -> None:
+    """See that the jobs can run, as far as that can be told here.
+
+    Raises:
+        InputError: if one cannot.
+    """
+    from runtime.client.preflight import check
+
+    # Said before it is done: the library takes seconds to load.
+    if any(job.model.script is None for job in loaded.batch.jobs):
+        reporter.waiting("checking the models: loading the model library")
+    try:
+        notes = check(loaded, store)
+    finally:
+        reporter.stop()
+    for line in notes:
+        note(line)
 
 
 def _reporter(json: bool, *, draws: bool) -> Reporter:

@@ -271,13 +271,7 @@ async def _run(
 ) -> int:
     control = Control(connection.client, store)
     reporter.waiting("asking how the jobs stand")
-    plan = await _planned(control, request)
-    if plan.counted(Start.LOST):
-        if request.lost is Lost.REFUSED:
-            refuse_lost(plan, connection.address, request.again)
-        await resume_lost(control.client, store, plan)
-        # Anew: what was lost has a run now.
-        plan = await _planned(control, request)
+    plan = await _without_lost(control, request, connection.address)
     reporter.planned(plan, _where(connection))
     seen = Seen(plan.ended)
     interrupted = False
@@ -298,12 +292,7 @@ async def _run(
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")
-            # The embedded server may be killed and started again meanwhile; at any other, the SDK's
-            # own tries must do.
-            if connection.embedded is None:
-                await control.submit(plan)
-            else:
-                await through_restarts(lambda: control.submit(plan))
+            await _submit(control, plan, connection)
             watching = asyncio.create_task(
                 tell_of_full_disks(_written(connection, store), note, request.again), name="disks"
             )
@@ -317,6 +306,31 @@ async def _run(
     summary = await asyncio.to_thread(_summary, control, plan, seen)
     reporter.closed(summary, request.again if interrupted else None, request.rerun)
     return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
+
+
+async def _without_lost(control: Control, request: Request, address: str) -> Plan:
+    """What to do with each job, once those that are lost go on again.
+
+    Raises:
+        InputError: if some are, and the user has not said what is to become of them.
+    """
+    plan = await _planned(control, request)
+    if not plan.counted(Start.LOST):
+        return plan
+    if request.lost is Lost.REFUSED:
+        refuse_lost(plan, address, request.again)
+    await resume_lost(control.client, control.store, plan)
+    # Anew: what was lost has a run now.
+    return await _planned(control, request)
+
+
+async def _submit(control: Control, plan: Plan, connection: Connection) -> None:
+    # The embedded server may be killed and started again meanwhile; at any other, the SDK's own
+    # tries must do.
+    if connection.embedded is None:
+        await control.submit(plan)
+    else:
+        await through_restarts(lambda: control.submit(plan))
 
 
 def _load(batch: BatchSpec, store: ObjectStore) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runtime.base.errors import InputError
+from runtime.cli.chosen import Run
 from runtime.cli.completion import job_names
 from runtime.cli.job_turn import parse_job_turn
 from runtime.cli.options import Json, Store
@@ -71,9 +72,7 @@ def command(
             "--attempt", metavar="K", help="The turn's K-th attempt, also one that failed."
         ),
     ] = None,
-    run: Annotated[
-        str | None, typer.Option("--run", help="A run of the job; the newest one by default.")
-    ] = None,
+    run: Run = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -118,23 +117,30 @@ def command(
         return
     turn = ShownTurn(archive, str(name), run, wanted.turn, attempt)
     if part in RAW:
-        raw(turn.wire() if part is Part.WIRE else turn.wire_response())
-        if not turn.is_wire():
-            note(
-                "these bytes went over no wire: they are what was handed to the provider and what"
-                " it returned"
-            )
-        return
+        _print_bytes(turn, part)
+    else:
+        _print(turn, part, json)
+
+
+def _print_bytes(turn: ShownTurn, part: Part) -> None:
+    raw(turn.wire() if part is Part.WIRE else turn.wire_response())
+    if not turn.is_wire():
+        note(
+            "these bytes went over no wire: they are what was handed to the provider and what it"
+            " returned"
+        )
+
+
+def _print(turn: ShownTurn, part: Part, json: bool) -> None:
     value, text = _part_of(turn, part)
     gap = turn.gap()
     if json:
         damaged = {} if gap is None else {"damaged": gap.document()}
-        json_document(
-            {"job": str(name), "run": turn.run, "turn": turn.turn, str(part): value, **damaged}
-        )
+        about = {"job": turn.name, "run": turn.run, "turn": turn.turn}
+        json_document({**about, str(part): value, **damaged})
         return
     if gap is not None:
-        note(f"not all of turn {turn.turn} can be read: {gap}: run 'holdfast verify {name}'")
+        note(f"not all of turn {turn.turn} can be read: {gap}: run 'holdfast verify {turn.name}'")
     say(text)
 
 

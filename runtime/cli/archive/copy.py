@@ -13,7 +13,11 @@ from runtime.cli.options import Json
 from runtime.cli.output import json_document, note, say
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from runtime.archive.lifecycle.copying import Copied, CopiedJob
+    from runtime.archive.stores import ObjectStore
+    from runtime.base.values import JobKey
 
 
 def command(
@@ -41,19 +45,13 @@ def command(
     these were forked from, as far as they need them. Jobs that were deleted in one of the two are
     not brought back by the other. Exit code 4 if an object of FROM is damaged, or TO has another.
     """
-    from runtime.archive.catalog import all_jobs
     from runtime.archive.lifecycle.copying import copy_archive
     from runtime.archive.stores import open_existing, open_store
 
     if source.rstrip("/") == to.rstrip("/"):
         raise InputError("FROM and TO are the same archive")
     objects = open_existing(source)
-    names = all_jobs(objects)
-    # Before anything is written: a name that is misspelt would make an empty copy.
-    for one in batch or ():
-        if not any(name.batch == one for name in names):
-            raise NotFound(f"{source} has no job of a batch {one!r}")
-    names = [name for name in names if not batch or name.batch in batch]
+    names = _jobs(objects, source, batch or ())
 
     def tell(done: CopiedJob) -> None:
         if not json:
@@ -71,6 +69,22 @@ def command(
     _report(copied, to, json)
     if not copied.whole:
         raise typer.Exit(DIFFERENCE)
+
+
+def _jobs(objects: ObjectStore, source: str, batches: Collection[str]) -> list[JobKey]:
+    """The jobs of these batches, or all.
+
+    Raises:
+        NotFound: if one of the batches has none.
+    """
+    from runtime.archive.catalog import all_jobs
+
+    names = all_jobs(objects)
+    # Before anything is written: a name that is misspelt would make an empty copy.
+    for batch in batches:
+        if not any(name.batch == batch for name in names):
+            raise NotFound(f"{source} has no job of a batch {batch!r}")
+    return [name for name in names if not batches or name.batch in batches]
 
 
 def _report(copied: Copied, target: str, json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,12 @@ from runtime.cli.caller import caller
 from runtime.cli.completion import job_names
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runtime.archive.lifecycle.holds import Hold
+    from runtime.base.values import JobKey
 
 
 def command(
@@ -45,13 +51,7 @@ def command(
     from runtime.cli.stores import archive_of, archive_to_read
 
     if job is None:
-        held = held_jobs(archive_to_read(store))
-        if json:
-            json_document(
-                [{"job": str(key), **one.model_dump(mode="json")} for key, one in held.items()]
-            )
-        for key, one in held.items() if not json else ():
-            say(f"{key}: {one.told}")
+        _tell(held_jobs(archive_to_read(store)), json)
         return
     if reason is None or not reason.strip():
         raise InputError("--reason: say why the job is held; it is kept with it")
@@ -62,7 +62,14 @@ def command(
     if (known := hold_of(objects, prefix)) is None:
         known = Hold(by=by or caller(), at=now(), reason=reason.strip())
         write_hold(objects, prefix, known)
+    _tell({name: known}, json)
+
+
+def _tell(held: Mapping[JobKey, Hold], json: bool) -> None:
     if json:
-        json_document([{"job": str(name), **known.model_dump(mode="json")}])
-    else:
-        say(f"{name}: {known.told}")
+        json_document(
+            [{"job": str(key), **one.model_dump(mode="json")} for key, one in held.items()]
+        )
+        return
+    for key, one in held.items():
+        say(f"{key}: {one.told}")

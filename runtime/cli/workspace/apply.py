@@ -54,16 +54,12 @@ def command(
     is given. What is in a .git is left alone.
     """
     at = chosen_version(job, run, store)
-    definition = at.of.archive.definition() or {}
-    root = to or _origin(definition)
-    exclude = tuple((definition.get("writable") or {}).get("exclude", ()))
-    planned = plan(at, root, exclude)
+    root, planned = _planned(at, to)
     if not json:
         _tell(at, root, planned)
     refused = [one for one in planned if one.fate == "conflict"]
-    writes = [one for one in planned if one.fate in {"take", "merge"}]
-    if conflicts:
-        writes += [one for one in refused if one.has_markers]
+    marked = [one for one in refused if conflicts and one.has_markers]
+    writes = [*(one for one in planned if one.fate in {"take", "merge"}), *marked]
     if refused and not conflicts and not dry_run:
         raise _conflict(root, len(refused))
     done = not dry_run and bool(writes) and _asked(root, len(writes), yes)
@@ -75,6 +71,15 @@ def command(
         say(f"{counted(len(writes), 'path')} written in {root}")
     if refused:
         raise typer.Exit(1)
+
+
+def _planned(at: At, to: Path | None) -> tuple[Path, tuple[Planned, ...]]:
+    """The directory, by default the one that the job's definition names, and what is to become of
+    it.
+    """
+    definition = at.of.archive.definition() or {}
+    root = to or _origin(definition)
+    return root, plan(at, root, tuple((definition.get("writable") or {}).get("exclude", ())))
 
 
 def _conflict(root: Path, count: int) -> HoldfastError:

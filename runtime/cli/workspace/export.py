@@ -73,7 +73,10 @@ def command(
             agent_trace.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{error.filename or directory}: {error.strerror}") from error
-    name = f"{at.of.name}@{at.turn}"
+    _tell(f"{at.of.name}@{at.turn}", tree, directory, agent_trace)
+
+
+def _tell(name: str, tree: Tree, directory: Path | None, agent_trace: Path | None) -> None:
     if directory is not None:
         say(f"{name}: {counted(tree.count, 'file')}, {tree.size:,} bytes in {directory}")
     if agent_trace is not None:
