@@ -80,6 +80,17 @@ ANY_SERVER = Target()
 _CONNECTION = {"address": Address, "namespace": Namespace, "profile": Profile}
 
 
+def words_of(target: Target, store: str | None) -> list[str]:
+    """The options that name the same server and the same archive to another command."""
+    options = {
+        "--address": target.address,
+        "--namespace": target.namespace,
+        "--profile": target.profile,
+        "--store": store,
+    }
+    return [part for name, value in options.items() if value is not None for part in (name, value)]
+
+
 def with_connection_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command with ``--address``, ``--namespace`` and ``--profile`` in place of its parameter
     ``target``, if it has that.

@@ -11,7 +11,7 @@ import typer
 
 from runtime.base.errors import InputError
 from runtime.cli.logs import log_in_lines, own_terminal
-from runtime.cli.options import ANY_SERVER, PROCESSES, Store
+from runtime.cli.options import ANY_SERVER, PROCESSES, Store, words_of
 from runtime.cli.output import note, say, stdout
 from runtime.server.target import Target
 
@@ -132,15 +132,8 @@ def command(
                 "models were checked with this machine's keys and packages; workers elsewhere on"
                 f" {target.address} need theirs"
             )
-        again = _again(
-            jobs_file,
-            {
-                "--address": target.address,
-                "--namespace": target.namespace,
-                "--profile": target.profile,
-                "--store": store,
-            },
-        )
+        # Without --rerun-failed, which would start anew what failed meanwhile.
+        again = shlex.join(["holdfast", "run", str(jobs_file), *words_of(target, store)])
         lost = Lost.ANEW if anew else Lost.RESUMED if from_archive else Lost.REFUSED
         request = Request(batch, target, rerun_failed, again, lost, workers)
         work = look if dry_run else run_batch
@@ -176,11 +169,3 @@ def _reporter(json: bool, *, draws: bool) -> Reporter:
     from runtime.cli.live import LiveReporter
 
     return LiveReporter()
-
-
-def _again(jobs_file: Path, options: dict[str, str | None]) -> str:
-    """The command that resumes: without --rerun-failed, which would start anew what failed
-    meanwhile.
-    """
-    words = [part for name, value in options.items() if value is not None for part in (name, value)]
-    return shlex.join(["holdfast", "run", str(jobs_file), *words])

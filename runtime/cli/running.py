@@ -27,6 +27,7 @@ from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.exit_codes import INTERRUPTED, exit_code
 from runtime.cli.interrupts import Interrupts
+from runtime.cli.options import words_of
 from runtime.cli.output import note
 from runtime.cli.reporters import Reporter
 from runtime.cli.stores import archive_of
@@ -225,17 +226,7 @@ async def _serve(connection: Connection, store: ObjectStore, wish: Workers) -> N
 
 def _member(target: Target, store: str | None, wish: Workers) -> list[str]:
     """The command of one process of a crew."""
-    settings = {
-        "--address": target.address,
-        "--namespace": target.namespace,
-        "--profile": target.profile,
-        "--store": store,
-        "--processes": "1",
-    }
-    options = [
-        part for name, value in settings.items() if value is not None for part in (name, value)
-    ]
-    return ["worker", *options, *wish.options()]
+    return ["worker", *words_of(target, store), "--processes", "1", *wish.options()]
 
 
 @asynccontextmanager
