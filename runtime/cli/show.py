@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runtime.base.errors import InputError
-from runtime.cli.chosen import Run
-from runtime.cli.completion import job_names
+from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.job_turn import parse_job_turn
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, pretty, raw, say
@@ -41,18 +40,7 @@ RAW = frozenset({Part.WIRE, Part.WIRE_RESPONSE})
 
 
 def command(
-    job: Annotated[
-        str,
-        typer.Argument(
-            metavar="JOB@N",
-            help=(
-                "A job (BATCH/ID, a unique prefix of the id, or 'last') and a turn; without '@N',"
-                " its newest turn."
-            ),
-            show_default=False,
-            autocompletion=job_names,
-        ),
-    ],
+    job: JobAtTurn,
     part: Annotated[
         Part,
         typer.Option(

@@ -9,9 +9,9 @@ import typer
 from runtime.base.errors import InputError
 from runtime.cli.archive.deleting import By
 from runtime.cli.caller import caller
-from runtime.cli.completion import job_names
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
+from runtime.cli.several import AnyJob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,15 +21,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    job: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[JOB]",
-            help="BATCH/ID, any unique prefix of the id, or 'last'.",
-            show_default=False,
-            autocompletion=job_names,
-        ),
-    ] = None,
+    job: AnyJob = None,
     reason: Annotated[
         str | None,
         typer.Option("--reason", metavar="TEXT", help="Why; kept with it.", show_default=False),
