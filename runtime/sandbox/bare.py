@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from runtime.sandbox import supervise
 from runtime.sandbox.command import SETUP_VARIABLE, Command, Finished, Limits, Place, SandboxFailed
-from runtime.sandbox.following import Output, follow, readable
-from runtime.sandbox.sizes import told_bytes
+from runtime.sandbox.following import readable, run
 from runtime.sandbox.system import described, search_path
 from runtime.sandbox.watching import Watch, descendants
 
@@ -52,28 +52,12 @@ class Bare:
         if not place.directory.is_dir():
             raise SandboxFailed(f"there is no directory {place.directory}")
         began = time.monotonic()
-        output = Output(command.limits.output_bytes)
-        with (
-            tempfile.TemporaryDirectory(prefix="holdfast-") as home,
-            stdout.open("wb") as out,
-            stderr.open("wb") as err,
-            contextlib.ExitStack() as closing,
-        ):
-            closing.callback(output.close)
-            started = _start(command, place, Path(home))
-            closing.callback(started.close)
-            output.add(started.stdout, out)
-            output.add(started.stderr, err)
-            try:
-                reason = follow(started, output, command.limits, on_beat=on_beat, stop=stop)
-            finally:
-                started.end()
-                output.drain()
-            code = started.exit_code()
-        # This is how the kernel ends who writes a file beyond the limit.
-        if not reason and code == 128 + signal.SIGXFSZ:
-            reason = f"it wrote a file of more than {told_bytes(command.limits.file_bytes)}"
-        return Finished(code, time.monotonic() - began, reason, output.cut)
+        with tempfile.TemporaryDirectory(prefix="holdfast-") as home:
+            start = partial(_start, command, place, Path(home))
+            ended = run(start, command.limits, stdout, stderr, on_beat=on_beat, stop=stop)
+        assert ended.exit_code is not None
+        seconds = time.monotonic() - began
+        return Finished(ended.exit_code, seconds, ended.stopped, ended.output_cut)
 
 
 @dataclass
@@ -102,6 +86,9 @@ class _Started:
             # It ended while it was being looked at.
             return ""
 
+    def let_go(self) -> None:
+        """See ``Started``: it runs by now."""
+
     def kill(self) -> None:
         """See ``Running``."""
         if self.lifeline >= 0:
@@ -109,17 +96,17 @@ class _Started:
             self.lifeline = -1
 
     def end(self) -> None:
-        """End what still runs, and wait for it."""
+        """See ``Started``."""
         self.kill()
         self.process.wait()
 
-    def exit_code(self) -> int:
+    def exit_code(self, *, killed: bool) -> int:
         """The command's, or a kill's if it has killed its supervisor."""
         told = os.read(self.status, 100)
         return int(told) if told else 128 + signal.SIGKILL
 
     def close(self) -> None:
-        """Close every descriptor but the output's."""
+        """See ``Started``."""
         self.kill()
         os.close(self.status)
         if self.over_fd is not None:

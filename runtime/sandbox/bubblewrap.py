@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -35,9 +36,8 @@ from runtime.sandbox.command import (
     SandboxFailed,
     SandboxKilled,
 )
-from runtime.sandbox.following import Output, follow, readable
+from runtime.sandbox.following import readable, run
 from runtime.sandbox.layers import fit_in_a_mount
-from runtime.sandbox.sizes import told_bytes
 from runtime.sandbox.watching import Watch, listed
 
 GO = "/run/holdfast/go"
@@ -81,29 +81,13 @@ class Bubblewrap:
         if place.lowers and not fit_in_a_mount(place):
             raise SandboxFailed(f"the kernel cannot mount {len(place.lowers)} layers: merge some")
         began = time.monotonic()
-        output = Output(command.limits.output_bytes)
-        with stdout.open("wb") as out, stderr.open("wb") as err, contextlib.ExitStack() as closing:
-            closing.callback(output.close)
-            started = _start(self._binary, command, place)
-            closing.callback(started.close)
-            output.add(started.stdout, out)
-            output.add(started.stderr, err)
-            try:
-                started.let_go()
-                reason = follow(started, output, command.limits, on_beat=on_beat, stop=stop)
-            finally:
-                started.end()
-                output.drain()
-            code = started.exit_code(killed=bool(reason))
-        if code is None and (ended := started.process.returncode) < 0:
-            # Not by us: what we end, we give a reason for, and we end the command, not bubblewrap.
-            raise SandboxKilled(f"its sandbox was ended from outside (signal {-ended})")
-        if code is None:
+        start = partial(_start, self._binary, command, place)
+        ended = run(start, command.limits, stdout, stderr, on_beat=on_beat, stop=stop)
+        if ended.exit_code is None:
             told = stderr.read_bytes()[-2000:].decode("utf-8", "replace").strip()
             raise SandboxFailed(f"the sandbox could not be made: {told or 'bwrap said nothing'}")
-        if not reason and code == 128 + signal.SIGXFSZ:
-            reason = f"it wrote a file of more than {told_bytes(command.limits.file_bytes)}"
-        return Finished(code, time.monotonic() - began, reason, output.cut)
+        seconds = time.monotonic() - began
+        return Finished(ended.exit_code, seconds, ended.stopped, ended.output_cut)
 
 
 @dataclass
@@ -204,24 +188,33 @@ class _Started:
             self.process.kill()
 
     def end(self) -> None:
-        """End what still runs, and wait for it."""
+        """See ``Started``."""
         self.kill()
         if self._first >= 0:
             readable(self._first, wait=True)
         self.process.wait()
 
     def exit_code(self, *, killed: bool) -> int | None:
-        """The command's; None if it was never started."""
+        """See ``Started``.
+
+        Raises:
+            SandboxKilled: if bubblewrap was ended by a signal before it told the command's.
+        """
         while chunk := os.read(self.status, 4096):
             self._told += chunk
         # Who kills it may do so in mid-line.
         for line in self._told.split(b"\n")[:-1]:
             if (code := json.loads(line).get("exit-code")) is not None:
                 return int(code)
-        return 128 + signal.SIGKILL if killed else None
+        if killed:
+            return 128 + signal.SIGKILL
+        if (ended := self.process.returncode) < 0:
+            # Not by us: what we end, we give a reason for, and we end the command, not bubblewrap.
+            raise SandboxKilled(f"its sandbox was ended from outside (signal {-ended})")
+        return None
 
     def close(self) -> None:
-        """Close every descriptor but the output's."""
+        """See ``Started``."""
         for descriptor in (self.status, self.go, self.word, self._first, self._proc):
             if descriptor >= 0:
                 os.close(descriptor)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from runtime.sandbox.command import Limits
@@ -37,6 +40,34 @@ class Running(Protocol):
 
     def kill(self) -> None:
         """End all its processes; without effect if they ended."""
+
+
+class Started(Running, Protocol):
+    """A command that is ready to run, with the read ends of what it prints."""
+
+    stdout: int
+    stderr: int
+
+    def let_go(self) -> None:
+        """Let it run, if it waits for that."""
+
+    def end(self) -> None:
+        """End what still runs, and wait for it."""
+
+    def exit_code(self, *, killed: bool) -> int | None:
+        """The command's, once it is over; None if it was never started."""
+
+    def close(self) -> None:
+        """Close every descriptor but the output's."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """How a command ended: see ``Finished``."""
+
+    exit_code: int | None
+    stopped: str
+    output_cut: bool
 
 
 @dataclass
@@ -114,7 +145,39 @@ def readable(descriptor: int, *, wait: bool = False) -> bool:
     return bool(poll.poll(None if wait else 0))
 
 
-def follow(
+def run(
+    start: Callable[[], Started],
+    limits: Limits,
+    stdout: Path,
+    stderr: Path,
+    *,
+    on_beat: Callable[[str], None],
+    stop: threading.Event,
+) -> Followed:
+    """Start a command, and write what it prints to ``stdout`` and ``stderr`` until it is over. None
+    of its processes, and no descriptor, is left, also if this fails.
+    """
+    output = Output(limits.output_bytes)
+    with stdout.open("wb") as out, stderr.open("wb") as err, ExitStack() as closing:
+        closing.callback(output.close)
+        started = start()
+        closing.callback(started.close)
+        output.add(started.stdout, out)
+        output.add(started.stderr, err)
+        try:
+            started.let_go()
+            reason = _follow(started, output, limits, on_beat=on_beat, stop=stop)
+        finally:
+            started.end()
+            output.drain()
+        code = started.exit_code(killed=bool(reason))
+    # This is how the kernel ends who writes a file beyond the limit.
+    if not reason and code == 128 + signal.SIGXFSZ:
+        reason = f"it wrote a file of more than {told_bytes(limits.file_bytes)}"
+    return Followed(code, reason, output.cut)
+
+
+def _follow(
     running: Running,
     output: Output,
     limits: Limits,
