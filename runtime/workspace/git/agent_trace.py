@@ -40,15 +40,6 @@ def trace_record(
     nor are binary files.
     """
     version = history.after(turn)
-    changed = differences(trees, history.base, version).files
-    files = []
-    for change in changed:
-        if change.new is None or not change.new.is_file or change.binary:
-            continue
-        lines = lines_of(trees, history, turn, change.path)
-        conversations = list(_conversations(history.name, lines, models))
-        if conversations:
-            files.append({"path": shown(change.path), "conversations": conversations})
     address = f"{_url(history.name, turn)}?run={quote(run, safe='')}&version={version}"
     record: dict[str, Any] = {
         "version": VERSION,
@@ -61,7 +52,7 @@ def trace_record(
     return {
         **record,
         "tool": {"name": "holdfast", "version": tool},
-        "files": files,
+        "files": list(_files(trees, history, turn, models)),
         "metadata": {
             "holdfast": {
                 "job": history.name,
@@ -72,6 +63,19 @@ def trace_record(
             }
         },
     }
+
+
+def _files(
+    trees: Trees, history: WorkspaceHistory, turn: int, models: Mapping[int, str]
+) -> Iterator[dict[str, Any]]:
+    """The files after a turn that have lines of the job."""
+    for change in differences(trees, history.base, history.after(turn)).files:
+        if change.new is None or not change.new.is_file or change.binary:
+            continue
+        lines = lines_of(trees, history, turn, change.path)
+        conversations = list(_conversations(history.name, lines, models))
+        if conversations:
+            yield {"path": shown(change.path), "conversations": conversations}
 
 
 def _conversations(
