@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from runtime.archive.forms import Attempt, End, Failure, Step
     from runtime.archive.gaps import Gap, Readable
     from runtime.archive.job import JobArchive
-    from runtime.base.values import Failed
+    from runtime.archive.stores import ObjectStore
+    from runtime.base.values import Failed, JobKey
     from runtime.cli.under_way import UnderWay
 
 
@@ -70,12 +71,8 @@ def command(
         _graph(str(name), archive, json)
         return
     log = _read(archive, str(name), run, events=events, effects=effects)
-    now = None
     # A run that is named may be an earlier one, which does nothing any more.
-    if run is None and log.parts.end is None:
-        from runtime.cli.under_way import under_way
-
-        now = under_way(objects, name, target)
+    now = _now(objects, name, target) if run is None and log.parts.end is None else None
     if json:
         json_document(_document(log, now))
     else:
@@ -119,6 +116,13 @@ def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effe
         events=events_of(parts) if events else None,
         effects=(effects_of(archive, chosen, parts) if chosen else []) if effects else None,
     )
+
+
+def _now(objects: ObjectStore, name: JobKey, target: Target) -> UnderWay | None:
+    # Loaded here: of a job that has ended, no server is asked.
+    from runtime.cli.under_way import under_way
+
+    return under_way(objects, name, target)
 
 
 def _document(log: Log, now: UnderWay | None) -> dict[str, Any]:
