@@ -40,7 +40,12 @@ def test_a_tools_exception_is_raised_by_its_own_name(run: Run) -> None:
 
 
 def test_a_call_where_the_interpreter_cannot_wait_is_told(run: Run) -> None:
-    """Inside ``sorted(key=...)`` no statement can be suspended."""
-    exception = run("sorted(['b', 'a'], key=lambda q: search(q)[0])").executions[0].exception
+    """Inside ``map`` of two lists no statement can be suspended; keys of ``sorted`` are called
+    before, once for each.
+    """
+    source = "seen = []\nsorted(['b', 'a'], key=lambda q: (seen.append(q), search(q)[0])[1])"
+    assert run(source + "\nprint(seen)").executions[0].stdout == "['b', 'a']\n"
+    source = "map(lambda a, b: search(b)[0], ['b'], ['a'])"
+    exception = run(source).executions[0].exception
     assert exception is not None
     assert exception.type == "NotImplementedError"
