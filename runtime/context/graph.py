@@ -306,8 +306,10 @@ class ContextGraph:
         candidates = store.index.changed_since(self._stored_at) if changed_only else store.nodes
         self._stored_at = store.index.clock
         states: list[dict[str, Any]] = []
-        for obj_id in creation_order(obj_id for obj_id in candidates if obj_id in store.nodes):
-            digest, basis = store.digest(obj_id), groups.basis_in_all(store, obj_id)
+        stored = creation_order(obj_id for obj_id in candidates if obj_id in store.nodes)
+        bases = groups.bases_in_all(store, stored)
+        for obj_id in stored:
+            digest, basis = store.digest(obj_id), bases[obj_id]
             before, _, basis_before = store.recorded.get(obj_id, "").partition(" ")
             if not changed_only or before != digest:
                 state = dict(small_digest(store.nodes[obj_id], digest))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from runtime.base.digests import digest_of
 from runtime.context import material
@@ -149,12 +149,26 @@ def _can_be_written(store: NodeStore, members: Iterable[Member], tokens: int) ->
     return tokens == ALL_TOKENS or room_beside_names(known, tokens, store.count) >= LEAST_WRITTEN
 
 
-def basis_in_all(store: NodeStore, obj_id: str) -> str | None:
-    """The digest of a state but for summaries that a model writes, its own and those of its
-    members; None where there is none.
+def bases_in_all(store: NodeStore, obj_ids: Iterable[str]) -> dict[str, str | None]:
+    """For each node the digest of its state but for summaries that a model writes, its own and
+    those of its members; None where there is none. Those of what they are made of are among them.
     """
+    known = list(obj_ids)
+    nested = members_first(store, known)
+    bases: dict[str, str | None] = {}
+    # Each once, members before their groups: a statement may nest groups as deep as it likes, and
+    # put one into many.
+    for obj_id in (*known, *(m for group in nested for m in store.group(group).members)):
+        if not isinstance(store.nodes[obj_id], GroupState):
+            bases[obj_id] = _basis_in_all(store, obj_id, bases)
+    for obj_id in nested:
+        bases[obj_id] = _basis_in_all(store, obj_id, bases)
+    return bases
+
+
+def _basis_in_all(store: NodeStore, obj_id: str, known: Mapping[str, str | None]) -> str | None:
     state = store.nodes[obj_id]
-    bases = [basis_in_all(store, m) for m in state.members] if isinstance(state, GroupState) else []
+    bases = [known[member] for member in state.members] if isinstance(state, GroupState) else []
     if not store.writer or (state.base_lod != SUMMARY_LOD and not any(bases)):
         return None
     # What differs by when a summary was written, and by nothing that anybody asked for.

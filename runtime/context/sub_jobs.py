@@ -96,7 +96,15 @@ def is_sub_job(store: NodeStore, state: AnyNode) -> bool:
 
 def has_ended(store: NodeStore, obj_id: str) -> bool:
     """Whether the node shows nothing but sub-jobs that have ended."""
-    state = store.nodes[obj_id]
-    if isinstance(state, GroupState):
-        return all(has_ended(store, member) for member in state.members)
-    return isinstance(state, ViewState) and store.sub_jobs.get(state.path, False)
+    nodes, seen = [store.nodes[obj_id]], {obj_id}
+    # The list grows while it is walked: members of members are reached, too, each once.
+    for state in nodes:
+        for member in state.members if isinstance(state, GroupState) else ():
+            if member not in seen:
+                seen.add(member)
+                nodes.append(store.nodes[member])
+    return all(
+        isinstance(state, GroupState)
+        or (isinstance(state, ViewState) and store.sub_jobs.get(state.path, False))
+        for state in nodes
+    )

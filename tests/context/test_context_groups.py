@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.base.fences import fenced
+from runtime.context.graph import ContextGraph
 from runtime.context.outcomes import NodeRef
 from runtime.context.states import RenderedView, ViewState
 from runtime.context.summary import Member, summarise
@@ -252,3 +253,34 @@ def test_a_member_that_changed_a_while_ago_keeps_a_larger_share() -> None:
         job.tick()
     later = lines()
     assert later[1] > later[0] == later[2]
+
+
+@pytest.mark.slow
+def test_groups_nest_deeper_than_pythons_calls() -> None:
+    """A chain of groups that a statement made in a loop is stored, and waited for, as any other."""
+    job = Job({"a.txt": "one"}, ContextGraph(words, writer=True))
+    node = job.view("a.txt", freq="Sync")
+    for _ in range(1_100):
+        node = job.group(node, tokens=10)
+    assert len(job.graph.stored_states(changed_only=True)) == 1_101
+    job.call("wait_for", NodeRef(node))
+    (known,) = (job.graph.awaited(wait) for wait in job.graph.take_waits())
+    assert job.graph.changed_since(known) == ()
+    job.files["a.txt"] = "two"
+    job.tick()
+    assert job.graph.changed_since(known) == (node,)
+
+
+def test_a_group_in_many_groups_is_looked_at_once() -> None:
+    """Forty floors of two groups, each of both below: 2^40 ways lead down, and 80 groups."""
+    job = Job({"a.txt": "one"}, ContextGraph(words, writer=True))
+    low = high = job.view("a.txt", freq="Sync")
+    for _ in range(40):
+        low, high = job.group(low, high, tokens=10), job.group(high, low, tokens=10)
+    assert len(job.graph.stored_states(changed_only=True)) == 81
+    job.call("wait_for", NodeRef(high))
+    (known,) = (job.graph.awaited(wait) for wait in job.graph.take_waits())
+    assert job.graph.changed_since(known) == ()
+    job.files["a.txt"] = "two"
+    job.tick()
+    assert job.graph.changed_since(known) == (high,)
