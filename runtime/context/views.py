@@ -114,8 +114,10 @@ def scrolled(state: ViewState, delta_lines: int) -> str:
     """The position ``delta_lines`` further on (negative: back), kept within the source as far as it
     is known.
     """
-    if state.pos.startswith(("/", "-")):
+    if state.pos.startswith("/"):
         line, column = _anchored(state), "0"
+    elif state.pos.startswith("-"):
+        line, column = max(state.rendering.total_lines - int(state.pos[1:]), 0), "0"
     else:
         text, _, column = state.pos.partition(":")
         line = int(text)

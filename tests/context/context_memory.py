@@ -67,6 +67,8 @@ def read(files: dict[str, str], request: ReadRequest) -> ReadResult:
 def _first_line(lines: list[str], pos: str) -> int:
     if pos.startswith("/"):
         return next((i for i, line in enumerate(lines) if pos[1:] in line), 0)
+    if pos.startswith("-"):
+        return max(len(lines) - int(pos[1:]), 0)
     return min(int(pos.partition(":")[0]), len(lines))
 
 
