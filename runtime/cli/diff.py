@@ -239,11 +239,8 @@ def _line(change: Change) -> str:
 def _text_lines(change: Change) -> list[str]:
     old = change.before.text.splitlines() if change.before else []
     new = change.after.text.splitlines() if change.after else []
-    return [
-        line
-        for line in unified_diff(old, new, lineterm="", n=1)
-        if not line.startswith(("---", "+++"))
-    ]
+    # Without its two lines of file names; a line of a text may look like one of them.
+    return list(unified_diff(old, new, lineterm="", n=1))[2:]
 
 
 def _wire(before: ShownTurn, after: ShownTurn, json: bool) -> None:
