@@ -146,12 +146,18 @@ def attempt_key_in(prefix: str, turn: int, number: int) -> str:
 
 def failure_key(attempt: str) -> str:
     """The key of an attempt's failure, from the attempt's key."""
-    return attempt.replace(".attempt-", ".failure-")
+    return _beside(attempt, "failure")
 
 
 def exchange_key(attempt: str) -> str:
     """The key of what came back of an attempt beside the turn's reply, from the attempt's key."""
-    return attempt.replace(".attempt-", ".exchange-")
+    return _beside(attempt, "exchange")
+
+
+def _beside(attempt: str, kind: str) -> str:
+    # The last of them: a batch or a job may have that in its name.
+    prefix, _, number = attempt.rpartition(".attempt-")
+    return f"{prefix}.{kind}-{number}"
 
 
 def step_key(job: str, run: str, turn: int) -> str:
