@@ -193,27 +193,37 @@ def _left_over(root: Path, aside: Path, rest: float) -> None:
         with suppress(OSError):
             # Nobody has it locked in its first moment either, before its maker does: so its age
             # counts too.
-            if top.stat().st_mtime <= since and _nobody_has(top):
-                aside.mkdir(exist_ok=True, mode=0o700)
-                # The name is nobody else's then, and an empty directory may be replaced by a
-                # rename.
-                top.rename(tempfile.mkdtemp(dir=aside))
+            if top.stat().st_mtime > since:
+                continue
+            with _nobodys(top) as left:
+                if left:
+                    aside.mkdir(exist_ok=True, mode=0o700)
+                    # The name is nobody else's then, and an empty directory may be replaced by a
+                    # rename.
+                    top.rename(tempfile.mkdtemp(dir=aside))
     for put in _folders(aside):
         failpoint("tidy.deleting")
         with suppress(OSError):
             remove_tree(put)
 
 
-def _nobody_has(top: Path) -> bool:
-    """Whether no process has a directory locked, which each does for as long as it needs it."""
+@contextmanager
+def _nobodys(top: Path) -> Iterator[bool]:
+    """Whether no process has a directory locked, which each does for as long as it needs it.
+
+    Where none has, none gets it within the block: who waits for it looks whether it is still there.
+    """
     file = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            free = False
+        else:
+            free = True
+        yield free
     finally:
         os.close(file)
-    return True
 
 
 def _places(root: Path, folder: str) -> Iterator[Kept]:
