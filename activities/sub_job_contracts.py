@@ -30,13 +30,13 @@ class SpawnOrder(Contract):
 
 class Spawned(Worked):
     """The sub-job ``job`` of ``parent`` (both ``BATCH/JOB``), and its end if it has ended before;
-    or the exception that the call raises. ``found``: a run before this one may have started it.
+    or the exception that the call raises. ``earlier``: a run before this one may have started it.
     """
 
     job: str = ""
     parent: str = ""
     ended: SubJobEnd | None = None
-    found: bool = False
+    earlier: bool = False
     error_type: str | None = None
     error_message: str = ""
 

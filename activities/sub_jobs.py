@@ -70,9 +70,9 @@ class SubJobActivities:
             return Spawned(error_type="RuntimeError", error_message=f"spawn(): {order.refused}")
         archive = JobArchive.of(self._store, order.child)
         # By the archive, since the server forgets an ended workflow when its retention is over.
-        found = await asyncio.to_thread(archive.definition) is not None
-        if not found:
-            found = not await self._start(order)
+        earlier = await asyncio.to_thread(archive.definition) is not None
+        if not earlier:
+            earlier = not await self._start(order)
         elif (end := await asyncio.to_thread(end_in, archive)) is not None:
             return Spawned(**names, ended=end)
         state = await self._state(order.child)
@@ -80,7 +80,7 @@ class SubJobActivities:
             lost = f"the sub-job {order.child.job}, which was started before, is lost"
             return Spawned(error_type="RuntimeError", error_message=f"spawn(): {lost}")
         if state is WorkflowExecutionStatus.RUNNING:
-            return Spawned(**names, found=found)
+            return Spawned(**names, earlier=earlier)
         end = await asyncio.to_thread(end_in, archive)
         return Spawned(**names, ended=end or _unrecorded(order.child, state.name))
 

@@ -122,7 +122,7 @@ class SubJobs:
         )
         told: Spawned = spawned.timeless
         if told.error_type is None and told.ended is None:
-            await self.holding.tell(told.job, None if told.found else order.held)
+            await self.holding.tell(told.job, None if told.earlier else order.held)
         if told.error_type is None:
             self._moment.job.spawned(
                 SubJob(

@@ -79,17 +79,17 @@ class Fleet:
         folder = folder.resolve()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = folder / "fleet.json"
-        found = json.loads(file.read_text()) if file.exists() else {}
-        if found.keys() < _NEW.keys() or found["ports"].keys() < set(_PORTS):
+        settings = json.loads(file.read_text()) if file.exists() else {}
+        if settings.keys() < _NEW.keys() or settings["ports"].keys() < set(_PORTS):
             # One that was made by an earlier release has its own, and what is new beside.
             made = {name: make() for name, make in _NEW.items()}
-            found = made | found | {"ports": made["ports"] | found.get("ports", {})}
+            settings = made | settings | {"ports": made["ports"] | settings.get("ports", {})}
             new = file.with_suffix(".new")
             new.touch(0o600)
-            new.write_text(json.dumps(found))
+            new.write_text(json.dumps(settings))
             # Only when it is whole: a fleet that was killed in making its file makes another.
             new.rename(file)
-        return cls(folder, found)
+        return cls(folder, settings)
 
     @cached_property
     def network(self) -> Network | None:
