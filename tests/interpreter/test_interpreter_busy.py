@@ -94,7 +94,7 @@ def test_a_process_that_does_not_answer_gives_no_verdict(
     monkeypatch.setattr(pool, "WALL_SECONDS", 0.5)
     on_checkout.append(_stopped)
     with pytest.raises(pool.NoVerdict, match="too little processor time"):
-        PlainLoop(workspace, statements(COMPUTES)).run()
+        PlainLoop(workspace, statements(COMPUTES), tasks=1).run()
     pool.close()
     monkeypatch.undo()
     assert PlainLoop(workspace, statements(COMPUTES)).run().executions[0].stdout == "300000\n"
@@ -109,7 +109,7 @@ def test_one_crash_is_chance_and_two_are_a_verdict(
     source = COMPUTES + f"  # {workspace}"
     on_checkout += [_killed, _killed]
     with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
-        PlainLoop(workspace, statements(source)).run()
+        PlainLoop(workspace, statements(source), tasks=1).run()
     loop = PlainLoop(workspace, statements(source, "print(1)")).run()
     assert verdicts(loop)[0].status is VerdictStatus.CRASHED
     assert loop.executions[0].exception is not None

@@ -54,7 +54,7 @@ Run = Callable[..., "PlainLoop"]
 START = 1_750_000_000.0
 """Workflow time at the beginning, in seconds since 1970; a turn takes a minute."""
 
-MOST_FAILED_TASKS = 5
+TASKS = 5
 """A worker would go on; a test that comes to this has another fault than a busy machine."""
 
 count = encoding("cl100k_base").count
@@ -125,7 +125,7 @@ class PlainLoop:
     ``between`` is called before each turn and puts the workspace's files into their state,
     ``meanwhile`` before each reading of a sleeping job, with the seconds it has slept since it
     began. ``summary`` is what a model writes when a condenser asks for a summary; without it the
-    request fails.
+    request fails. ``tasks`` of it may end without a verdict.
     """
 
     workspace: Path
@@ -144,6 +144,7 @@ class PlainLoop:
     happened: list[tuple[dict[str, Any], ...]] = field(default_factory=list)
     stop: Stop | None = None
     slept: float = 0.0
+    tasks: int = TASKS
     failed_tasks: int = 0
 
     def __post_init__(self) -> None:
@@ -184,7 +185,7 @@ class PlainLoop:
                 self.stop = stop
             except NoVerdict:
                 self.failed_tasks += 1
-                if self.failed_tasks == MOST_FAILED_TASKS:
+                if self.failed_tasks == self.tasks:
                     raise
                 vars(self).update(vars(self.again()) | {"failed_tasks": self.failed_tasks})
         return self
