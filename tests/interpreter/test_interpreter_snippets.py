@@ -107,6 +107,8 @@ def test_a_traceback_shows_the_statement_that_was_written(tmp_path: Path) -> Non
         execution.exception.trace_summary == "Traceback (most recent call last):\n"
         '  File "<statement>", line 7, in <module>\n'
         "    xs = sorted(items(), key=lambda v: v / 0)\n"
+        '  File "<statement>", line 7, in <lambda>\n'
+        "    xs = sorted(items(), key=lambda v: v / 0)\n"
         "ZeroDivisionError: division by zero"
     )
 

@@ -28,6 +28,7 @@ NOT_LOOKED_AFTER = {
     ("effects", "offered"): "who asks for it looks",
     ("effects", "open"): "who asks for it looks",
     ("finishing", "_tell"): "a batch is no job",
+    ("holding", "told_all"): "the next run looks",
     ("job", "check"): "only the end follows",
     ("job", "end"): "nothing follows",
     ("job", "go_on_in_another_run"): "the next run looks",
