@@ -32,6 +32,8 @@ BLOCK, SUBMIT_BLOCK = "batch", "batch-submission"
 JOBS, TURNS, SUBMITTED = 500, 5, 100_000
 CONCURRENCY = 64
 LOOK_SECONDS = 0.5
+LOOKED_AT = 2500
+"""Jobs that are counted in that time: a look at more of them comes less often."""
 
 _HOLDFAST = "from holdfast.__main__ import entry; entry()"
 POLICY = """
@@ -177,7 +179,7 @@ def worked(jobs: int, turns: int, workers: int, *, disturbed: bool) -> tuple[Pla
                 if ended > 4 * jobs // 5 and helper is not None and "worker" not in killed:
                     helper.kill()
                     killed.append("worker")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS * max(1, jobs // LOOKED_AT))
         # From the first ends that were seen, put in relation to all jobs: starting the stack is no
         # part of it.
         seconds = (time.monotonic() - began[1]) * jobs / max(jobs - began[0], 1)
