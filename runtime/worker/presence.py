@@ -20,6 +20,7 @@ from datetime import timedelta
 
 from filelock import FileLock, Timeout
 from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
@@ -31,6 +32,11 @@ from runtime.server.gathered import gathered
 LOOK_SECONDS = 1.0
 """How often workers that have died are looked for."""
 
+MOST_DEATHS = 10
+"""So many workers in a row may die in a call of a tool or a command: it may be what kills them."""
+
+_DIED, _KILLED = "WorkerDied", "WorkerKilled"
+_HANDS = frozenset({"call_tool", "change_workspace"})
 
 _SUFFIX = ".lock"
 _log = logging.getLogger(__name__)
@@ -109,20 +115,36 @@ async def _give_away_of(client: Client, job: str, run: str, identity: str) -> in
         for pending in description.raw_description.pending_activities:
             started = pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
             if started and pending.last_worker_identity == identity:
-                # A delay of its own, in place of the retry policy's: nothing is wrong with the
-                # call.
-                died = ApplicationError(
-                    f"its worker {identity} died",
-                    type="WorkerDied",
-                    next_retry_delay=timedelta(milliseconds=10),
-                )
+                error = await _death(client, pending, identity)
                 handle = client.get_async_activity_handle(
                     workflow_id=job, run_id=run, activity_id=pending.activity_id
                 )
-                await handle.fail(died)
+                await handle.fail(error)
                 given_away += 1
     except RPCError as error:
         # The job, or the activity, has ended in the meantime.
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
     return given_away
+
+
+async def _death(client: Client, pending: PendingActivityInfo, identity: str) -> ApplicationError:
+    """What the server is told of the worker of an activity: to try it again, mostly."""
+    before = await client.data_converter.decode_failure(pending.last_failure)
+    deaths = 1
+    if isinstance(before, ApplicationError) and before.type == _DIED and before.details:
+        deaths += int(before.details[0])
+    if pending.activity_type.name in _HANDS and deaths >= MOST_DEATHS:
+        # Tried for ever, it would take all workers from all jobs.
+        return ApplicationError(
+            f"{deaths} workers in a row died in this call, the last of them {identity}",
+            type=_KILLED,
+            non_retryable=True,
+        )
+    # A delay of its own, in place of the retry policy's: nothing is wrong with the call.
+    return ApplicationError(
+        f"its worker {identity} died",
+        deaths,
+        type=_DIED,
+        next_retry_delay=timedelta(milliseconds=10),
+    )

@@ -13,7 +13,9 @@ from stage import Stage
 from temporalio.client import WorkflowHandle
 
 from runtime.base.home import Home
+from runtime.base.spec.models import ToolSpec
 from runtime.job.stops import JobStatus
+from runtime.worker import presence
 from runtime.worker.presence import bury, present
 from runtime.worker.worker import make_worker
 from tests.eventually import eventually
@@ -68,6 +70,54 @@ async def test_the_call_of_a_dead_worker_is_made_again_at_once(
         outcome = await handle.result()
     assert outcome.status is JobStatus.SUCCEEDED
     assert calls.read_text() == "call\ncall\n"
+
+
+WAITS = """
+import time
+from pathlib import Path
+
+def kill() -> None:
+    with Path(__file__).with_suffix(".calls").open("a") as calls:
+        calls.write("call\\n")
+    time.sleep(600)
+"""
+
+
+async def test_a_tool_in_whose_calls_workers_die_ends_its_own_job(
+    tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some workers in a row the call is given to none any more, and the job has failed by its
+    tool.
+    """
+    monkeypatch.setattr(presence, "MOST_DEATHS", 3)
+    home = Home(tmp_path / "home")
+    home.workers.mkdir(parents=True)
+    (stage.path / "deadly.py").write_text(WAITS)
+    tool = ToolSpec(
+        name="kill",
+        target="deadly:kill",
+        search_path=str(stage.path),
+        stub="def kill() -> None: ...",
+    )
+    stage.queue += "-deadly"
+    async with make_worker(
+        stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
+    ):
+        handle = await stage.start(stage.spec(["kill()", "finish(1)"], tools=(tool,)))
+        calls = stage.path / "deadly.calls"
+        for death in range(1, 4):
+            with FileLock(home.workers / "1@here-dead.lock"):
+                await eventually(
+                    lambda death=death: (
+                        calls.exists() and calls.read_text().count("call") == death  # type: ignore[misc]
+                    ),
+                    f"the tool is called for the {death}. time",
+                )
+            assert await bury(stage.client, home) == 1
+        outcome = await handle.result()
+    assert outcome.status is JobStatus.FAILED
+    assert outcome.reason.startswith("turn 1: WorkerKilled: 3 workers in a row died in this call")
+    assert calls.read_text() == "call\n" * 3
 
 
 async def test_a_worker_that_is_present_is_found_and_leaves_nothing(
