@@ -1,0 +1,109 @@
+"""A batch whose providers are away, or lie: every job ends, with its status and the reason."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+from tests.servers.program import endpoint
+
+pytestmark = pytest.mark.server
+
+POLICY = """
+ALWAYS = 10**6
+
+def respond(messages, number):
+    goal = str(messages[1]["content"])
+    if "overloaded" in goal:
+        return {"fail": {"status": 429, "message": "Slow down"}, "times": ALWAYS}
+    if "hangs" in goal:
+        return {"text": "", "hang": True, "times": ALWAYS}
+    if "comes back" in goal:
+        return {"code": "finish('late')", "fail": {"status": 503, "message": "Down"}, "times": 3}
+    return {"code": "finish('well')"}
+"""
+PAGE = b"<html><body><h1>Sign in</h1><p>Your session has ended.</p></body></html>"
+
+
+class LoginPage(BaseHTTPRequestHandler):
+    """A gateway that answers everything with a page for people, and with success."""
+
+    def do_POST(self) -> None:
+        """Answer."""
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(PAGE)))
+        self.end_headers()
+        self.wfile.write(PAGE)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def gateway() -> Iterator[str]:
+    """The address of the gateway."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), LoginPage) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+def test_each_job_ends_with_its_own_reason(
+    cli: CommandLine, gateway: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the providers of others do, a job succeeds whose own works, or works again."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-local")
+    patience = "retry: {attempts: 3}"
+
+    def job(id: str, goal: str, address: str, more: str = patience) -> str:
+        model = f"{{name: openai/local, api_base: '{address}/v1', price: free}}"
+        return f"{{id: {id}, goal: {goal}, workspace: ws, model: {model}, {more}}}"
+
+    with endpoint(cli.write("policy.py", POLICY), cli.path / "calls") as provider:
+        jobs = [
+            job("well", "It works", provider),
+            job("late", "It comes back", provider, "retry: {attempts: 30}"),
+            job("full", "It is overloaded", provider),
+            job("still", "It hangs", provider, "retry: {attempts: 3, first_byte: 2s}"),
+            # Nobody listens on the port of the discard service.
+            job("gone", "It is away", "http://127.0.0.1:9"),
+            job("page", "It lies", gateway),
+        ]
+        cli.write("ws/README", "nothing")
+        file = cli.write("jobs.yaml", f"batch: outages\njobs: [{', '.join(jobs)}]\n")
+        done = cli("run", file, "--json")
+    assert done.code == 1
+    rows = json.loads(done.out.splitlines()[-1])["jobs"]
+    ends = {row["job"]: (row["status"], row["reason"]) for row in rows}
+    last = "3 attempts failed, as many as 'retry' allows; the last:"
+    assert ends == {
+        "outages/well": ("succeeded", "finished"),
+        "outages/late": ("succeeded", "finished"),
+        "outages/full": ("failed", f"turn 1: RateLimitError: {last} Slow down (HTTP 429)"),
+        "outages/still": (
+            "failed",
+            f"turn 1: ModelTimeout: {last} no byte of a reply arrived within 2 s",
+        ),
+        "outages/gone": (
+            "failed",
+            f"turn 1: ConnectionFailed: {last} All connection attempts failed",
+        ),
+        "outages/page": (
+            "failed",
+            (
+                "turn 1: NotAModel: a web page answered, not a model: Sign in Your session has"
+                " ended."
+            ),
+        ),
+    }
