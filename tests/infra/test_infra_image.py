@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from ruamel.yaml import YAML
 
 from runtime.archive.stores.s3 import S3Store
+from runtime.base.durations import parse_duration
 from runtime.base.roles import Role, roles_in
+from runtime.cli.telemetry import metrics_address
 from tests.infra.settings import ROOT, is_known, read_command
 
 DOCKERFILE = ROOT / "infra" / "Dockerfile"
@@ -49,6 +55,29 @@ def test_the_image_is_made_of_what_there_is() -> None:
     assert any("-c requirements.lock" in words for name, words in instructions() if name == "RUN")
 
 
+def test_the_image_has_every_package() -> None:
+    """All that the wheel is made of is copied, onto a base whose version is told."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = told["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    copied = {words.split()[0] for name, words in instructions() if name == "COPY"}
+    assert set(packages) <= copied
+    (base,) = (words for name, words in instructions() if name == "ARG")
+    assert re.fullmatch(r"PYTHON=python:3\.\d+-slim-[a-z]+", base)
+
+
+def test_the_image_s_user_owns_the_state_directory() -> None:
+    """The user that is made is the one that runs, and the state directory is below its own."""
+    last = dict(instructions())
+    user, _, group = last["USER"].partition(":")
+    (made,) = (words for name, words in instructions() if name == "RUN" and "useradd" in words)
+    assert f"--uid {user} " in made
+    owned = re.search(rf"install -d -m 0700 -o {user} -g {group} (\S+)", made)
+    assert owned is not None
+    variables = dict(word.partition("=")[::2] for word in shlex.split(last["ENV"]))
+    assert Path(variables["HOLDFAST_HOME"]).parent == Path(owned[1]) == Path(last["WORKDIR"])
+    assert metrics_address(variables["HOLDFAST_METRICS"]) == f"0.0.0.0:{last['EXPOSE']}"
+
+
 def test_the_image_runs_the_program_as_nobody() -> None:
     """It ends with a user without privileges, the program, and variables that it reads."""
     last = dict(instructions())
@@ -62,12 +91,42 @@ def test_the_image_runs_the_program_as_nobody() -> None:
     assert [name for name in settings if name != "PATH" and not is_known(name)] == []
 
 
+def test_services_of_compose_find_each_other() -> None:
+    """Hosts that settings name are services of the image that is meant, with the account and the
+    bucket that these are given.
+    """
+    services = compose()["services"]
+    server, database, s3 = (services[name] for name in ("temporal", "postgresql", "s3"))
+    for name, service in services.items():
+        address = service.get("environment", {}).get("TEMPORAL_ADDRESS", "temporal:7233")
+        assert address == "temporal:7233", name
+    assert server["ports"] == ["127.0.0.1:7233:7233"]
+    assert server["healthcheck"]["test"][-1] == "temporal:7233"
+    given = server["environment"]
+    assert (given["DB"], given["DB_PORT"]) == ("postgres12", "5432")
+    assert services[given["POSTGRES_SEEDS"]] is database
+    of_database = database["environment"]
+    assert given["POSTGRES_USER"] == of_database["POSTGRES_USER"]
+    assert given["POSTGRES_PWD"] == of_database["POSTGRES_PASSWORD"]
+    assert database["healthcheck"]["test"][-1] == of_database["POSTGRES_USER"]
+    worker = ours()["turns"]["environment"]
+    store = urlsplit(worker["HOLDFAST_STORE"])
+    assert dict(parse_qsl(store.query))["endpoint_url"] == "http://s3:8333"
+    assert {f"-bucket={store.netloc}", "-ip=s3"} <= set(s3["command"])
+    for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        assert worker[key] == s3["environment"][key]
+    words = services["prepare"]["command"]
+    assert (
+        parse_duration(words[words.index("--retention") + 1]) >= timedelta(days=1).total_seconds()
+    )
+
+
 def test_services_of_compose_name_what_there_is() -> None:
     """Keys are the specification's, volumes and other services are there, images have versions."""
     told = compose()
     for name, service in told["services"].items():
         assert service.keys() <= OF_SERVICES, name
-        tag = service["image"].rpartition(":")[2]
+        tag = service["image"].partition(":")[2]
         assert service["image"] == "holdfast" or (tag and tag != "latest")
         assert set(service.get("depends_on", {})) <= told["services"].keys()
         for volume in service.get("volumes", ()):
@@ -117,3 +176,8 @@ def test_roles_of_compose() -> None:
     scraped = YAML(typ="safe").load((ROOT / "infra/prometheus/prometheus.yml").read_text())
     (found,) = (each for one in scraped["scrape_configs"] for each in one["dns_sd_configs"])
     assert found["names"] == list(WORKERS)
+    for one in services.values():
+        given = one["command"][one["command"].index("--metrics") + 1]
+        assert given == f"0.0.0.0:{found['port']}"
+    # Which alerts choose their targets by.
+    assert [one["job_name"] for one in scraped["scrape_configs"]] == ["holdfast"]

@@ -4,6 +4,7 @@ reads.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -23,6 +24,9 @@ VERSIONS = ("1.32", "1.37")
 
 OF_OPERATORS = {"holdfast-key", "holdfast-providers", "temporal-cloud", "temporal-tls"}
 """Secrets that the files say how to make."""
+
+PRIVATE = {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"}
+"""RFC 1918's, link-local with the clouds' metadata, and RFC 6598's that some clusters use."""
 
 
 @pytest.fixture(params=BUILDS)
@@ -118,6 +122,42 @@ def test_pods_hold_no_more_than_they_need(manifests: list[Manifest]) -> None:
             assert "memory" in container["resources"]["limits"]
 
 
+def test_ports_are_those_that_are_served(manifests: list[Manifest]) -> None:
+    """Metrics are served where the container, its probes and what scrapes say, and the policy lets
+    in to that port by its name.
+    """
+    served = {"metrics"}
+    for worker in all_of(manifests, "Deployment"):
+        template = worker["spec"]["template"]
+        (container,) = template["spec"]["containers"]
+        (port,) = container["ports"]
+        given = container["args"][container["args"].index("--metrics") + 1]
+        annotations = template["metadata"]["annotations"]
+        assert {port["name"]} == served
+        assert given == f"0.0.0.0:{port['containerPort']}"
+        assert annotations["prometheus.io/port"] == str(port["containerPort"])
+        assert annotations["prometheus.io/scrape"] == "true"
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            assert container[probe]["httpGet"] == {"path": "/metrics", "port": port["name"]}
+    (let_in,) = of_kind(manifests, "NetworkPolicy")["spec"]["ingress"]
+    assert {port["port"] for port in let_in["ports"]} == served
+
+
+def test_files_that_are_named_are_on_volumes(manifests: list[Manifest]) -> None:
+    """The state directory is on a volume that may be written to, and what the settings name is on
+    one that every container has.
+    """
+    settings = of_kind(manifests, "ConfigMap")["data"].values()
+    named = {Path(value) for value in settings if value.startswith("/")}
+    for pod in pods(manifests):
+        for container in pod["containers"]:
+            mounts = {Path(one["mountPath"]): one for one in container["volumeMounts"]}
+            (home,) = (one["value"] for one in container["env"] if one["name"] == "HOLDFAST_HOME")
+            (of_home,) = mounts.keys() & set(Path(home).parents)
+            assert not mounts[of_home].get("readOnly")
+            assert [path for path in named if not mounts.keys() & set(path.parents)] == []
+
+
 def test_a_worker_may_drain(manifests: list[Manifest]) -> None:
     """A pod has more time to end than a worker gives its calls."""
     for worker in all_of(manifests, "Deployment"):
@@ -178,17 +218,37 @@ def test_workers_are_added_before_they_are_full() -> None:
     assert Metered.__doc__
 
 
-def test_only_the_way_to_temporal_differs() -> None:
-    """Each overlay's policy lets out to its Temporal's port, and to private addresses nowhere but
-    by namespace.
+@pytest.mark.parametrize("name", BUILDS[1:])
+def test_only_the_way_to_temporal_differs(name: str) -> None:
+    """Each overlay's policy lets out to names, to its own Temporal's port, in its namespace where
+    it is the cluster's, and to HTTPS; to private addresses nowhere but by namespace.
     """
-    for name in BUILDS[1:]:
-        policy = of_kind(build(FOLDER / name), "NetworkPolicy")["spec"]
-        out = policy["egress"]
-        assert 7233 in {port["port"] for rule in out for port in rule["ports"]}
-        blocks = [to["ipBlock"] for rule in out for to in rule["to"] if "ipBlock" in to]
-        assert all("169.254.0.0/16" in block["except"] for block in blocks)
-        assert policy["ingress"] and policy["policyTypes"] == ["Ingress", "Egress"]
+    manifests = build(FOLDER / name)
+    policy = of_kind(manifests, "NetworkPolicy")["spec"]
+    address = of_kind(manifests, "ConfigMap")["data"]["TEMPORAL_ADDRESS"]
+    host, _, port = address.partition(":")
+    out = {_where(rule): {one["port"] for one in rule["ports"]} for rule in policy["egress"]}
+    inside = host.partition(".")[2]
+    temporal = inside if inside in out else "anywhere"
+    wanted = {"kube-system": {53}, "anywhere": {443}}
+    wanted[temporal] = wanted.get(temporal, set()) | {int(port)}
+    assert out == wanted
+    assert (temporal == "anywhere") == ("temporal-cloud" in name)
+    for rule in policy["egress"]:
+        udp = [one["port"] for one in rule["ports"] if one["protocol"] == "UDP"]
+        assert udp == ([53] if _where(rule) == "kube-system" else [])
+    blocks = [to["ipBlock"] for rule in policy["egress"] for to in rule["to"] if "ipBlock" in to]
+    assert [set(block["except"]) for block in blocks] == [PRIVATE]
+    assert policy["ingress"] and policy["policyTypes"] == ["Ingress", "Egress"]
+
+
+def _where(rule: dict[str, Any]) -> str:
+    """The namespace that a rule lets out to, or ``anywhere``."""
+    (to,) = rule["to"]
+    if "ipBlock" in to:
+        assert to["ipBlock"]["cidr"] == "0.0.0.0/0"
+        return "anywhere"
+    return str(to["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"])
 
 
 def test_commands_need_the_component() -> None:

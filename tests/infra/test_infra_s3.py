@@ -59,3 +59,15 @@ def test_no_rule_expires_what_an_archive_holds() -> None:
     rules = json.loads((FOLDER / "lifecycle.json").read_text())["Rules"]
     expiring = [rule["Filter"] for rule in rules if "Expiration" in rule]
     assert expiring == [{"Prefix": f"holdfast/{TRIES}/"}]
+
+
+def test_rules_are_about_the_archive_and_keep_it_readable() -> None:
+    """Each rule is on and about the prefix that the docs name, or all; what is moved goes to
+    classes that answer a GET at once.
+    """
+    at_once = {"STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR"}
+    for rule in json.loads((FOLDER / "lifecycle.json").read_text())["Rules"]:
+        assert rule["Status"] == "Enabled"
+        prefix = rule["Filter"].get("And", rule["Filter"]).get("Prefix", "holdfast/")
+        assert prefix.startswith("holdfast/")
+        assert {move["StorageClass"] for move in rule.get("Transitions", ())} <= at_once

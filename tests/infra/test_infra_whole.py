@@ -93,6 +93,7 @@ def test_the_adapter_has_what_the_autoscaler_asks_for() -> None:
     }
     for label in labels:
         assert f'{label}!=""' in rule["seriesQuery"]
+    assert rule["metricsQuery"] == "sum by (<<.GroupBy>>) (<<.Series>>{<<.LabelMatchers>>})"
 
 
 @pytest.mark.parametrize("rings", [True, False])
