@@ -290,10 +290,12 @@ async def test_a_job_is_paused_with_its_sub_jobs(stage: Stage) -> None:
 async def test_a_pause_reaches_every_generation_and_what_is_begun_meanwhile(stage: Stage) -> None:
     """A job that begins paused holds what it starts; by a sub-job, that holds its own."""
     deep = ["a = spawn('Deeper.')", "wait_for(a)", "finish(1)"]
-    spec = parent_of(stage, deep, [deep[0], "wait(86_400)", "finish(1)"], spawn={"depth": 2})
+    # Enough turns for both: one that has spent its own ends, and hears nothing.
+    below = [deep[0], "wait(86_400)", "finish(1)"]
+    spec = parent_of(stage, deep, below, spawn={"depth": 2, "turns": 20})
     handle = await stage.start(spec)
     child, grandchild = await child_handles(stage, 2)
-    await until_phases([handle, child], "asleep", "asleep")
+    await until_phases([handle, child, grandchild], *["asleep"] * 3)
     await handle.signal("pause", Note.of())
     await until_told(grandchild)
     await handle.signal("resume", Note.of())
