@@ -143,13 +143,18 @@ class _Started:
             return
         # Opened once: it is read some ten times while bubblewrap mounts.
         with contextlib.suppress(OSError), _opened(f"/proc/{self._pid}/status") as status:
-            while not readable(self._first) and _filters(status) <= inherited:
+            while not self.over() and _filters(status) <= inherited:
                 time.sleep(0.001)
 
     def over(self) -> bool:
         """See ``Running``."""
+        ended = self.process.poll() is not None
         if self._first < 0:
-            return self.process.poll() is not None
+            return ended
+        if ended:
+            # A first process whose bubblewrap is killed before it has let it go waits for that for
+            # ever: it is not tied to its parent's life yet.
+            self.kill()
         return readable(self._first)
 
     def look(self) -> str:

@@ -27,7 +27,7 @@ from runtime.sandbox.command import Command, Place, SandboxKilled
 from runtime.trees.entries import file_entry
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.checkout import Checkouts
-from tests.eventually import eventually
+from tests.eventually import alive, eventually
 from tests.kill.processes import descendants, started
 
 KEY = JobKey(batch="b", job="j")
@@ -42,6 +42,21 @@ os.write(status, b'{{ "child-pid": 123456')
 os.kill(os.getpid(), signal.SIGKILL)
 """
 """A bwrap that is killed while it tells what it has started: it writes that in several pieces."""
+
+ENDS_BEFORE_IT_LETS_GO = f"""#!{sys.executable} -IS
+import os, signal, sys, time
+options = os.fdopen(int(sys.argv[2]), "rb").read().split(b"\\0")
+status = int(options[options.index(b"--json-status-fd") + 1])
+if (child := os.fork()) == 0:
+    os.setsid()
+    time.sleep(600)
+    os._exit(0)
+os.write(status, b'{{{{ "child-pid": %d }}}}\\n' % child)
+with open({{told!r}}, "w") as file:
+    file.write(str(child))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A bwrap that is killed when it has told of its first process, which waits for a word of it."""
 
 COMMAND = f"cat log.txt; echo more >> log.txt; mkdir made; sleep {SLEEP}; echo woke >> log.txt"
 
@@ -152,3 +167,19 @@ def test_a_sandbox_that_is_ended_in_mid_word_was_ended(tmp_path: Path) -> None:
             on_beat=lambda line: None,
             stop=threading.Event(),
         )
+
+
+def test_a_first_process_that_nobody_lets_go_ends_with_its_sandbox(tmp_path: Path) -> None:
+    """It is not tied to its parent's life yet, and neither it nor the worker waits for ever."""
+    bwrap, told = tmp_path / "bwrap", tmp_path / "first"
+    bwrap.write_text(ENDS_BEFORE_IT_LETS_GO.format(told=str(told)))
+    bwrap.chmod(0o700)
+    with pytest.raises(SandboxKilled, match=r"^its sandbox was ended from outside \(signal 9\)$"):
+        Bubblewrap(bwrap).run(
+            Command("true"),
+            Place(),
+            *(tmp_path / "stdout", tmp_path / "stderr"),
+            on_beat=lambda line: None,
+            stop=threading.Event(),
+        )
+    assert not alive(int(told.read_text()))
