@@ -27,6 +27,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
 from runtime.base.workflow_ids import OPEN_JOBS
+from runtime.server.authentic import NotSigned
 from runtime.server.gathered import gathered
 
 LOOK_SECONDS = 1.0
@@ -130,10 +131,7 @@ async def _give_away_of(client: Client, job: str, run: str, identity: str) -> in
 
 async def _death(client: Client, pending: PendingActivityInfo, identity: str) -> ApplicationError:
     """What the server is told of the worker of an activity: to try it again, mostly."""
-    before = await client.data_converter.decode_failure(pending.last_failure)
-    deaths = 1
-    if isinstance(before, ApplicationError) and before.type == _DIED and before.details:
-        deaths += int(before.details[0])
+    deaths = 1 + await _deaths_before(client, pending)
     if pending.activity_type.name in _HANDS and deaths >= MOST_DEATHS:
         # Tried for ever, it would take all workers from all jobs.
         return ApplicationError(
@@ -148,3 +146,15 @@ async def _death(client: Client, pending: PendingActivityInfo, identity: str) ->
         type=_DIED,
         next_retry_delay=timedelta(milliseconds=10),
     )
+
+
+async def _deaths_before(client: Client, pending: PendingActivityInfo) -> int:
+    """How many workers in a row had died when the last try of an activity failed."""
+    try:
+        failed = await client.data_converter.decode_failure(pending.last_failure)
+    # Written by none of ours: who has no key may not say how often one died.
+    except NotSigned:
+        return 0
+    if isinstance(failed, ApplicationError) and failed.type == _DIED and failed.details:
+        return int(failed.details[0])
+    return 0
