@@ -9,12 +9,14 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
 from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.failure.v1 import Failure
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
@@ -32,6 +34,8 @@ from temporalio.common import (
     WorkflowIDConflictPolicy,
     WorkflowIDReusePolicy,
 )
+from temporalio.converter import DataConverter
+from temporalio.exceptions import FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.batch_contracts import PageRef
@@ -287,11 +291,37 @@ class Control:
         return Standing(
             run,
             progress=await self._progress(handle),
-            trouble=_trouble(description),
+            trouble=await self._trouble(description),
             running=await self._running(description),
             since=description.start_time,
             awaits=await self._awaited(description),
         )
+
+    async def _trouble(self, description: WorkflowExecutionDescription) -> Trouble | None:
+        """Why the job is tried again, if it is: an activity's last failure, or a workflow task that
+        fails each time.
+        """
+        for pending in description.raw_description.pending_activities:
+            if pending.HasField("last_failure"):
+                due = pending.next_attempt_schedule_time
+                comes = (
+                    due.ToDatetime(tzinfo=UTC)
+                    if pending.HasField("next_attempt_schedule_time")
+                    else None
+                )
+                wait = (comes - datetime.now(UTC)).total_seconds() if comes is not None else 0.0
+                # Of a worker that died, others have told, outside of its activity.
+                own = in_activity(self.client, description.id, pending.activity_id)
+                error = await _told(pending.last_failure, (own, self.client.data_converter))
+                return Trouble(error, pending.attempt, max(wait, 0.0))
+        task = description.raw_description.pending_workflow_task
+        if task.attempt >= STUCK_ATTEMPTS:
+            return Trouble(
+                "the workflow's task fails; the worker's output and Temporal's web UI say why",
+                task.attempt,
+                0.0,
+            )
+        return None
 
     async def _awaited(self, description: WorkflowExecutionDescription) -> str:
         """What a call waits for that no worker has taken yet; empty if there is none."""
@@ -741,31 +771,15 @@ def _portion(wanted: Iterable[JobOrder]) -> tuple[JobOrder, ...] | None:
     return tuple(orders)
 
 
-def _trouble(description: WorkflowExecutionDescription) -> Trouble | None:
-    """Why the job is tried again, if it is: an activity's last failure, or a workflow task that
-    fails each time.
-    """
-    for pending in description.raw_description.pending_activities:
-        if pending.HasField("last_failure"):
-            failure = pending.last_failure
-            kind = failure.application_failure_info.type
-            error = f"{kind}: {failure.message}" if kind else failure.message
-            due = pending.next_attempt_schedule_time
-            comes = (
-                due.ToDatetime(tzinfo=UTC)
-                if pending.HasField("next_attempt_schedule_time")
-                else None
-            )
-            wait = (comes - datetime.now(UTC)).total_seconds() if comes is not None else 0.0
-            return Trouble(error, pending.attempt, max(wait, 0.0))
-    task = description.raw_description.pending_workflow_task
-    if task.attempt >= STUCK_ATTEMPTS:
-        return Trouble(
-            "the workflow's task fails; the worker's output and Temporal's web UI say why",
-            task.attempt,
-            0.0,
-        )
-    return None
+async def _told(failure: Failure, converters: Iterable[DataConverter]) -> str:
+    """A failure's kind and message, which may be encrypted for one of some readers."""
+    kind, message = failure.application_failure_info.type, failure.message
+    for converter in converters if failure.HasField("encoded_attributes") else ():
+        with suppress(NotSigned):
+            decoded = await converter.decode_failure(failure)
+            message = decoded.message if isinstance(decoded, FailureError) else str(decoded)
+            break
+    return f"{kind}: {message}" if kind else message
 
 
 def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,16 @@ def test_nothing_of_a_job_stands_on_the_disk(
     monkeypatch.delenv(KEYS)
     refused = own_cli("log", "hidden/a")
     assert (refused.code, "is encrypted, at first with the key 'one'" in refused.err) == (2, True)
+
+
+def test_why_a_call_is_tried_again_is_told_to_who_has_the_key(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason of an attempt is encrypted as all that a worker says."""
+    monkeypatch.setenv(KEYS, f"one {base64.b64encode(b'k' * 32).decode()}")
+    failure = {"status": 500, "message": TOLD}
+    own_cli.write("a.json", json.dumps([{"code": "finish(1)", "fail": failure, "times": 3}]))
+    done = own_cli("run", own_cli.jobs("id: a, model: scripted/a.json", batch="tried"))
+    assert done.code == 0, done.err
+    assert f"after ServerError: {TOLD}" in done.out
+    assert TOLD not in found(own_cli.home)
