@@ -153,15 +153,8 @@ def bases_in_all(store: NodeStore, obj_ids: Iterable[str]) -> dict[str, str | No
     """For each node the digest of its state but for summaries that a model writes, its own and
     those of its members; None where there is none. Those of what they are made of are among them.
     """
-    known = list(obj_ids)
-    nested = members_first(store, known)
     bases: dict[str, str | None] = {}
-    # Each once, members before their groups: a statement may nest groups as deep as it likes, and
-    # put one into many.
-    for obj_id in (*known, *(m for group in nested for m in store.group(group).members)):
-        if not isinstance(store.nodes[obj_id], GroupState):
-            bases[obj_id] = _basis_in_all(store, obj_id, bases)
-    for obj_id in nested:
+    for obj_id in inside_out(store, obj_ids):
         bases[obj_id] = _basis_in_all(store, obj_id, bases)
     return bases
 
@@ -224,33 +217,33 @@ def recomputed(store: NodeStore, group: GroupState) -> GroupState:
     return group.evolve(rendering=rendering, previous=previous, seen=seen, dirty=DirtyFlags())
 
 
-def members_first(store: NodeStore, roots: Iterable[str]) -> list[str]:
-    """The groups under ``roots``, each after the groups it contains; otherwise in the order
-    given.
+def inside_out(store: NodeStore, roots: Iterable[str]) -> list[str]:
+    """The nodes and all that they are made of, each once, members before their groups; otherwise in
+    the order given.
     """
     order: list[str] = []
     visited: set[str] = set()
-    # With a stack of its own: groups may be nested deeper than Python's calls.
+    # With a stack of its own: groups may be nested deeper than Python's calls, and one may be a
+    # member of many.
     stack = [(obj_id, False) for obj_id in reversed(list(roots))]
     while stack:
         obj_id, done = stack.pop()
         state = store.nodes[obj_id]
-        if not isinstance(state, GroupState):
-            continue
         if done:
             order.append(obj_id)
         elif obj_id not in visited:
             visited.add(obj_id)
             stack.append((obj_id, True))
-            stack.extend((member, False) for member in reversed(state.members))
+            if isinstance(state, GroupState):
+                stack.extend((member, False) for member in reversed(state.members))
     return order
 
 
 def recompute_due(store: NodeStore, roots: Iterable[str], cause: Cause) -> None:
     """Recompute every due group under ``roots``, members before the groups that contain them."""
-    for obj_id in members_first(store, roots):
-        group = store.group(obj_id)
-        if is_due(store, group, cause):
+    for obj_id in inside_out(store, roots):
+        group = store.nodes[obj_id]
+        if isinstance(group, GroupState) and is_due(store, group, cause):
             done = recomputed(store, group)
             # A call does not know the time; an interval runs from tick to tick.
             done = (

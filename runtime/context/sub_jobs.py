@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from runtime.base.addresses import SCHEME
 from runtime.base.digests import digest_of
 from runtime.base.values import Compact
+from runtime.context.groups import inside_out
 from runtime.context.index import creation_order
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 from runtime.context.states import (
@@ -96,13 +97,7 @@ def is_sub_job(store: NodeStore, state: AnyNode) -> bool:
 
 def has_ended(store: NodeStore, obj_id: str) -> bool:
     """Whether the node shows nothing but sub-jobs that have ended."""
-    nodes, seen = [store.nodes[obj_id]], {obj_id}
-    # The list grows while it is walked: members of members are reached, too, each once.
-    for state in nodes:
-        for member in state.members if isinstance(state, GroupState) else ():
-            if member not in seen:
-                seen.add(member)
-                nodes.append(store.nodes[member])
+    nodes = (store.nodes[one] for one in inside_out(store, [obj_id]))
     return all(
         isinstance(state, GroupState)
         or (isinstance(state, ViewState) and store.sub_jobs.get(state.path, False))

@@ -98,17 +98,14 @@ def signature(store: NodeStore, obj_id: str) -> str:
 
     It does not depend on how much of that is shown: what the model sets is no change to wait for.
     """
-    state = store.nodes[obj_id]
-    if not isinstance(state, GroupState):
-        return _leaf_signature(store, state)
     known: dict[str, str] = {}
-    # Each group once: one may be a member of many.
-    for group in groups.members_first(store, [obj_id]):
-        members = store.group(group).members
-        for member in members:
-            if not isinstance(leaf := store.nodes[member], GroupState):
-                known[member] = _leaf_signature(store, leaf)
-        known[group] = digest_of([known[member] for member in members])
+    for node in groups.inside_out(store, [obj_id]):
+        state = store.nodes[node]
+        known[node] = (
+            digest_of([known[member] for member in state.members])
+            if isinstance(state, GroupState)
+            else _leaf_signature(store, state)
+        )
     return known[obj_id]
 
 

@@ -255,6 +255,16 @@ def test_a_member_that_changed_a_while_ago_keeps_a_larger_share() -> None:
     assert later[1] > later[0] == later[2]
 
 
+def changes_with_its_file(job: Job, node: str) -> None:
+    """Who waits for ``node`` is told when the file below it changes, and not before."""
+    job.call("wait_for", NodeRef(node))
+    (known,) = (job.graph.awaited(wait) for wait in job.graph.take_waits())
+    assert job.graph.changed_since(known) == ()
+    job.files["a.txt"] = "two"
+    job.tick()
+    assert job.graph.changed_since(known) == (node,)
+
+
 @pytest.mark.slow
 def test_groups_nest_deeper_than_pythons_calls() -> None:
     """A chain of groups that a statement made in a loop is stored, and waited for, as any other."""
@@ -263,12 +273,7 @@ def test_groups_nest_deeper_than_pythons_calls() -> None:
     for _ in range(1_100):
         node = job.group(node, tokens=10)
     assert len(job.graph.stored_states(changed_only=True)) == 1_101
-    job.call("wait_for", NodeRef(node))
-    (known,) = (job.graph.awaited(wait) for wait in job.graph.take_waits())
-    assert job.graph.changed_since(known) == ()
-    job.files["a.txt"] = "two"
-    job.tick()
-    assert job.graph.changed_since(known) == (node,)
+    changes_with_its_file(job, node)
 
 
 def test_a_group_in_many_groups_is_looked_at_once() -> None:
@@ -278,9 +283,4 @@ def test_a_group_in_many_groups_is_looked_at_once() -> None:
     for _ in range(40):
         low, high = job.group(low, high, tokens=10), job.group(high, low, tokens=10)
     assert len(job.graph.stored_states(changed_only=True)) == 81
-    job.call("wait_for", NodeRef(high))
-    (known,) = (job.graph.awaited(wait) for wait in job.graph.take_waits())
-    assert job.graph.changed_since(known) == ()
-    job.files["a.txt"] = "two"
-    job.tick()
-    assert job.graph.changed_since(known) == (high,)
+    changes_with_its_file(job, high)
