@@ -129,17 +129,22 @@ def batch(folder: Path, jobs: int) -> Callable[[], None]:
     gate = folder / "gate"
     (folder / "model.py").write_text(MODEL.format(gate=str(gate)))
     (folder / "src").mkdir()
+    asyncio.run(_submitted(jobs_file(folder, BATCH, jobs, "Write a line in each turn.")))
+    return gate.touch
+
+
+def jobs_file(folder: Path, batch: str, jobs: int, goal: str) -> Path:
+    """A file of so many equal jobs that work on files: their model and sources lie beside it."""
     lines = [
-        f"batch: {BATCH}",
+        f"batch: {batch}",
         "defaults: {workspace: {from: ./src, write: true}, model: scripted/model.py,"
         " budget: {turns: 9999, wall: 2h}}",
         "jobs:",
-        *(f"  - {{id: j{number}, goal: Write a line in each turn.}}" for number in range(jobs)),
+        *(f"  - {{id: j{number}, goal: {goal}}}" for number in range(jobs)),
     ]
     file = folder / "jobs.yaml"
     file.write_text("\n".join(lines) + "\n")
-    asyncio.run(_submitted(file))
-    return gate.touch
+    return file
 
 
 async def _submitted(file: Path) -> None:

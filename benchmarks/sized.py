@@ -23,6 +23,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from benchmarks.blocks import hand_over
+from benchmarks.fleet import jobs_file
 from infra.local.fleet import BUCKET, Fleet
 from infra.local.network import HOSTS
 from infra.sizing.actions import actions
@@ -195,16 +196,7 @@ def written(folder: Path, load: Load) -> Path:
     (folder / "src").mkdir()
     for number in range(FILES):
         (folder / "src" / f"{number}.txt").write_text(f"{number}\n")
-    lines = [
-        f"batch: {BATCH}",
-        "defaults: {workspace: {from: ./src, write: true}, model: scripted/model.py,"
-        " budget: {turns: 9999, wall: 2h}}",
-        "jobs:",
-        *(f"  - {{id: j{number}, goal: Go on.}}" for number in range(int(load.jobs_per_day))),
-    ]
-    file = folder / "jobs.yaml"
-    file.write_text("\n".join(lines) + "\n")
-    return file
+    return jobs_file(folder, BATCH, int(load.jobs_per_day), "Go on.")
 
 
 async def carried_out(fleet: Fleet, file: Path, jobs: int) -> Used:
