@@ -153,33 +153,28 @@ async def test_a_command_whose_sandbox_is_ended_each_time_is_an_error(killed: Ki
     assert (told.version, told.changed) == (killed.version, ())
 
 
-def test_a_sandbox_that_is_ended_in_mid_word_was_ended(tmp_path: Path) -> None:
-    """What it had said by then is not taken for an answer."""
-    bwrap = tmp_path / "bwrap"
-    bwrap.write_text(ENDS_IN_MID_LINE)
+def ended_from_outside(folder: Path, source: str) -> None:
+    """A command in a sandbox of the bwrap ``source`` is told to have been ended by others."""
+    bwrap = folder / "bwrap"
+    bwrap.write_text(source)
     bwrap.chmod(0o700)
-    streams = tmp_path / "stdout", tmp_path / "stderr"
     with pytest.raises(SandboxKilled, match=r"^its sandbox was ended from outside \(signal 9\)$"):
         Bubblewrap(bwrap).run(
             Command("true"),
             Place(),
-            *streams,
+            *(folder / "stdout", folder / "stderr"),
             on_beat=lambda line: None,
             stop=threading.Event(),
         )
+
+
+def test_a_sandbox_that_is_ended_in_mid_word_was_ended(tmp_path: Path) -> None:
+    """What it had said by then is not taken for an answer."""
+    ended_from_outside(tmp_path, ENDS_IN_MID_LINE)
 
 
 def test_a_first_process_that_nobody_lets_go_ends_with_its_sandbox(tmp_path: Path) -> None:
     """It is not tied to its parent's life yet, and neither it nor the worker waits for ever."""
-    bwrap, told = tmp_path / "bwrap", tmp_path / "first"
-    bwrap.write_text(ENDS_BEFORE_IT_LETS_GO.format(told=str(told)))
-    bwrap.chmod(0o700)
-    with pytest.raises(SandboxKilled, match=r"^its sandbox was ended from outside \(signal 9\)$"):
-        Bubblewrap(bwrap).run(
-            Command("true"),
-            Place(),
-            *(tmp_path / "stdout", tmp_path / "stderr"),
-            on_beat=lambda line: None,
-            stop=threading.Event(),
-        )
+    told = tmp_path / "first"
+    ended_from_outside(tmp_path, ENDS_BEFORE_IT_LETS_GO.format(told=str(told)))
     assert not alive(int(told.read_text()))
