@@ -26,7 +26,7 @@ _METHODS = frozenset(
         "copy", "count", "decode", "difference", "discard", "elements", "encode", "endswith",
         "exists", "expandtabs", "extend", "extendleft", "find", "findall", "finditer", "format",
         "format_map", "fullmatch", "get", "glob", "group", "groupdict", "groups", "index", "insert",
-        "intersection", "intersection_update", "is_absolute", "is_dir", "is_file", "is_integer",
+        "intersection", "is_absolute", "is_dir", "is_file", "is_integer",
         "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isdisjoint", "isidentifier",
         "islower", "isnumeric", "isoformat", "isprintable", "isspace", "issubset", "issuperset",
         "istitle", "isupper", "items", "iterdir", "join", "joinpath", "keys", "ljust", "lower",
@@ -65,6 +65,8 @@ _METHOD_CALLS = {
     "bit_count": ("_numbers", "holdfast_bit_count", ""),
     "is_integer": ("_numbers", "holdfast_is_integer", ""),
     "format_map": ("_numbers", "holdfast_format_map", ""),
+    "intersection_update": ("_sets", "holdfast_intersection_update", ""),
+    "difference_update": ("_sets", "holdfast_difference_update", ""),
 }
 """Method calls that a piece answers: the piece, its function, and what follows the object."""
 
@@ -96,6 +98,20 @@ _ATTRIBUTES = {
     "__name__": ("_name", "holdfast_name"),
     "__dict__": ("_vars", "holdfast_vars"),
 }
+_ALIASES = {"IOError": "OSError", "EnvironmentError": "OSError"}
+"""Builtins that are another of the same object."""
+
+_OF_SEVERAL = {
+    "union": ("_sets", "holdfast_union", ""),
+    "intersection": ("_sets", "holdfast_intersection", ""),
+    "difference": ("_sets", "holdfast_difference", ""),
+    "update": ("_sets", "holdfast_update", ""),
+}
+"""Methods of sets that the interpreter has for one argument, and a piece for another number."""
+
+_LISTED = frozenset({"zip", "enumerate", "reversed", "finditer"})
+"""Functions and methods of which the interpreter gives a list, which is no iterator."""
+
 _BUILT_IN = supplied.BUILT_IN
 SERVER_CALL = "holdfast_server_call"
 """The host's function behind the methods of MCP servers: of a server's name, a method's, and the
@@ -195,6 +211,7 @@ class _Lowering(ast.NodeVisitor):
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
         self._eaten: set[int] = set()
+        self._bare: set[int] = set()
         self.loads = self.lengths = self.enums = False
         self.names: frozenset[str] = frozenset()
 
@@ -278,6 +295,12 @@ class _Lowering(ast.NodeVisitor):
         # An attribute cannot be deleted: that is left to the interpreter to refuse.
         if not all(isinstance(target, ast.Name | ast.Subscript) for target in node.targets):
             return
+        if self._in_parentheses(node):
+            # Written anew without them.
+            plain = lower(ast.unparse(node))
+            self.need(*plain.pieces)
+            self.edit(self.text.start(node), self.text.end(node), plain.source)
+            return
         self.need("_del")
         at = self.text.start(node)
         for index, target in enumerate(node.targets):
@@ -291,6 +314,14 @@ class _Lowering(ast.NodeVisitor):
                 self._subscript(target)
                 self.edit(self.text.end(target) - 1, self.text.end(target), ")")
             at = self.text.end(target)
+
+    def _in_parentheses(self, node: ast.Delete) -> bool:
+        at = self.text.start(node)
+        for target in node.targets:
+            if "(" in self.source[at : self.text.start(target)]:
+                return True
+            at = self.text.end(target)
+        return False
 
     def _subscript(self, target: ast.Subscript) -> None:
         key = target.slice
@@ -348,6 +379,9 @@ class _Lowering(ast.NodeVisitor):
             piece, name = _BUILTINS[node.id]
             self.need(piece)
             self.edit(self.text.start(node), self.text.end(node), name)
+        elif isinstance(node.ctx, ast.Load) and node.id in _ALIASES:
+            self.need(supplied.BUILT_INS)
+            self.edit(self.text.start(node), self.text.end(node), f"{_BUILT_IN}{_ALIASES[node.id]}")
         elif (
             isinstance(node.ctx, ast.Load) and node.id == OUTCOME_UNKNOWN and node.id in self.names
         ):
@@ -409,29 +443,55 @@ class _Lowering(ast.NodeVisitor):
         """Calls that a piece answers; a call of any other method needs nothing."""
         function = node.func
         keywords = {keyword.arg for keyword in node.keywords}
-        if not (isinstance(function, ast.Name) and function.id in ("next", "iter")):
+        if isinstance(function, ast.Name) and function.id in ("next", "iter"):
+            first = node.args[0] if node.args else None
+            if first is not None and self.text.start(first) == self.source.find(
+                "(", self.text.end(function)
+            ):
+                self._bare.add(id(first))
+        else:
             # A call takes all of an argument at once, so a list does as well as an iterator.
             self._eaten.update(id(argument) for argument in node.args)
         loads = self.loads and _opens(node)
+        listed = id(node) not in self._eaten and _called_name(node) in _LISTED
         if loads:
             self.need("_opened")
             self.edit(self.text.start(node), self.text.start(node), "holdfast_opened(")
+        if listed:
+            self.need(supplied.BUILT_INS)
+            self.edit(self.text.start(node), self.text.start(node), f"{_BUILT_IN}iter(")
         self._lowered_call(node, function, keywords)
-        if loads:
+        if loads or listed:
             self.edit(self.text.end(node), self.text.end(node), ")")
+
+    def visit_For(self, node: ast.For) -> None:
+        """A loop takes a list as well as an iterator."""
+        self._eaten.add(id(node.iter))
+        self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        """As a loop."""
+        self._eaten.add(id(node.iter))
+        self.generic_visit(node)
+
+    def visit_Starred(self, node: ast.Starred) -> None:
+        """As a loop."""
+        self._eaten.add(id(node.value))
+        self.generic_visit(node)
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
         """The interpreter makes a list of it, which is no iterator."""
         eaten = id(node) in self._eaten
-        self.need(*() if eaten else (supplied.BUILT_INS,))
+        # As the only argument it stands in the parentheses of the call, which stay where they are.
+        inside = id(node) in self._bare
+        start, end = self.text.start(node) + inside, self.text.end(node) - inside
         if not eaten:
-            self.edit(self.text.start(node), self.text.start(node), f"{_BUILT_IN}iter(")
-            if self.source[self.text.start(node)] != "(":
-                return
+            self.need(supplied.BUILT_INS)
+            self.edit(start, start, f"{_BUILT_IN}iter(")
         self.visit(node.elt)
         self._all(node.generators)
         if not eaten:
-            self.edit(self.text.end(node), self.text.end(node), ")")
+            self.edit(end, end, ")")
 
     def _lowered_call(self, node: ast.Call, function: ast.expr, keywords: set[str | None]) -> None:
         if isinstance(function, ast.Attribute):
@@ -463,6 +523,8 @@ class _Lowering(ast.NodeVisitor):
         for keyword in keywords:
             if keyword is not None and (function.attr, keyword) in _KEYWORD_CALLS:
                 answered = (*_KEYWORD_CALLS[function.attr, keyword], "")
+        if function.attr in _OF_SEVERAL and not _is_one(node.args):
+            answered = _OF_SEVERAL[function.attr]
         if answered is not None:
             piece, name, then = answered
             self.need(piece)
@@ -675,6 +737,10 @@ class _Lowering(ast.NodeVisitor):
         return f"{made} = holdfast_classmethod({made}, {owner})"
 
 
+def _is_one(arguments: Sequence[ast.expr]) -> bool:
+    return len(arguments) == 1 and not isinstance(arguments[0], ast.Starred)
+
+
 def _bound(tree: ast.AST) -> set[str]:
     """The names that a statement binds somewhere: what they are there is its own."""
     names = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
@@ -715,6 +781,11 @@ def _opens(node: ast.AST) -> bool:
         if isinstance(function, ast.Name)
         else getattr(function, "attr", "") == "open"
     )
+
+
+def _called_name(node: ast.Call) -> str:
+    function = node.func
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
 
 
 def _hands_files_on(tree: ast.AST) -> bool:

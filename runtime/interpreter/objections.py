@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runtime.interpreter import output, supplied
+from runtime.interpreter import output, phrases, supplied
 from runtime.interpreter.executions import ExceptionInfo
 
 MESSAGE_CHARS = 2_000
@@ -45,6 +45,7 @@ _HANDLE = re.compile(r"(?:Object|object) of type `(\w+)`")
 _IMPORTED = re.compile(
     r"\[unresolved-import\] (?:Cannot resolve imported module|Module) `([\w.]+)`"
 )
+_UNKNOWN = re.compile(r"\[unresolved-reference\] Name `(\w+)` used when not defined$")
 _DECLARED = re.compile(r"^def (\w+)\(", re.MULTILINE)
 
 
@@ -74,7 +75,7 @@ def opinion(
         if _of_supplied(diagnostic):
             continue
         refuses = _refuses(diagnostic, declared, handle_types, source)
-        (refusing if refuses else warning).append(diagnostic)
+        (refusing if refuses else warning).append(_with_remedy(diagnostic))
     if not refusing:
         return Opinion(warnings=output.bounded("\n".join(warning), WARNING_CHARS))
     syntax = any("[invalid-syntax]" in line for line in refusing)
@@ -116,6 +117,13 @@ def _refuses(
         handle = _HANDLE.search(text)
         return handle is not None and handle[1] in handle_types
     return False
+
+
+def _with_remedy(diagnostic: str) -> str:
+    """With what to write in place of a builtin that statements do not have."""
+    named = _UNKNOWN.search(diagnostic)
+    instead = phrases.instead_of(named[1]) if named else ""
+    return f"{diagnostic}: {instead}" if instead else diagnostic
 
 
 def _of_supplied(diagnostic: str) -> bool:

@@ -43,8 +43,12 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "import * is not supported: name what you import",
     ),
     (
+        r"dataclass\(\) does not yet support the order option",
+        "dataclass(order=...) is not supported: leave it out, and sort with key=",
+    ),
+    (
         r"dataclass\(\) does not yet support the (\w+) option",
-        r"dataclass(\1=...) is not supported: leave it out, and sort with key=",
+        r"dataclass(\1=...) is not supported: leave it out",
     ),
     (
         r"'errors' argument is not yet supported",
@@ -108,25 +112,103 @@ _TABLE: tuple[tuple[str, str], ...] = (
         r"attributes cannot be set on '\1' objects ('\2'): keep the value in a variable or a dict",
     ),
     (
-        (
-            r"No module named"
-            r" '(pandas|numpy|requests|yaml|toml|bs4|lxml|scipy|matplotlib|httpx|aiohttp)'"
-        ),
-        r"No module named '\1': only the modules that the contract lists are there",
+        r"type object 'int' has no attribute 'from_bytes'",
+        "int.from_bytes is not supported: write int(data.hex(), 16), or data[::-1] for 'little'",
     ),
     (
-        r"No module named '(ast|tokenize|inspect|dis)'",
+        r"'int' object has no attribute 'to_bytes'",
+        "n.to_bytes is not supported: write bytes.fromhex(f'{n:0{2 * length}x}')",
+    ),
+    (
+        r"cannot convert 'list' object to bytes",
+        "bytes of a list are not supported: bytes.fromhex(...) and text.encode() make bytes",
+    ),
+    (
+        r"type object '(?:datetime\.)?datetime' has no attribute 'utc(now|fromtimestamp)'",
+        r"datetime.utc\1 is not supported: write datetime.\1(..., timezone.utc)",
+    ),
+    (
+        r"module 're' has no attribute '(?:X|VERBOSE)'",
+        "re.VERBOSE is not supported: begin the pattern with (?x)",
+    ),
+    (
+        r"'dict' object has no attribute 'move_to_end'",
+        "move_to_end is not supported: write d[key] = d.pop(key), which puts a key last",
+    ),
+    (
+        r"dict\.popitem\(\) takes no keyword arguments",
+        "popitem takes the last item: d.pop(next(iter(d))) takes the first",
+    ),
+    (
+        r"'_io\.TextIOWrapper' object has no attribute 'write'",
+        "sys.stdout.write is not supported: write print(text, end='')",
+    ),
+    (
+        r"'module' object has no attribute 'stdin'",
+        "nobody answers a statement: there is no standard input",
+    ),
+    (
+        r"'os\.(getenv|environ)' is not supported in this environment",
+        r"os.\1: a statement sees no environment variables; what needs one is a tool's work",
+    ),
+    (
+        r"'typing\._SpecialForm' object is not callable",
+        "names of typing are for annotations alone: they are not called",
+    ),
+    (
+        r"'(\w+)' object has no attribute '(__\w+__)'",
+        r"'\1' object has no attribute '\2': such attributes are not supported, do without",
+    ),
+    (
+        r"No module named '(ast|tokenize|inspect|dis|symtable)'",
         r"No module named '\1': view(path, lod=1) shows a file's symbols, re finds the rest",
     ),
     (
+        r"No module named '(logging|warnings)'",
+        r"No module named '\1': write print(text)",
+    ),
+    (
+        r"No module named '(argparse|optparse|getpass)'",
+        r"No module named '\1': a statement has no command line, assign what it works with",
+    ),
+    (
+        r"No module named '(configparser|xml|yaml|toml|bs4|lxml|email)'",
+        r"No module named '\1': read the text with str.partition, re, csv or json",
+    ),
+    (r"No module named 'zoneinfo'", "No module named 'zoneinfo': timezone(timedelta(hours=1))"),
+    (r"No module named 'fractions'", "No module named 'fractions': use decimal, or pairs of int"),
+    (r"No module named 'types'", "No module named 'types': use a dict, or a class of your own"),
+    (
+        r"No module named '(pickle|shelve|sqlite3)'",
+        r"No module named '\1': variables stay from turn to turn, json makes texts",
+    ),
+    (
         (
             r"No module named"
-            r" '(subprocess|threading|multiprocessing|socket|concurrent|tempfile|shutil|logging"
-            r"|argparse|pickle|sqlite3)(\.\w+)*'.*"
+            r" '(subprocess|threading|multiprocessing|socket|concurrent|tempfile|shutil|signal"
+            r"|requests|httpx|aiohttp|urllib|http|ssl|select|selectors)(\.\w+)*'.*"
         ),
         (
             r"No module named '\1': a statement has no processes, threads, network or files to"
             r" write; call the job's tools"
+        ),
+    ),
+    (
+        r"No module named '([\w.]+)'",
+        r"No module named '\1': only the modules that the contract lists are there",
+    ),
+    (
+        r"cannot import name '(\w+)' from '([\w.]+)'(?: \(unknown location\))?",
+        (
+            r"cannot import name '\1' from '\2': only the usual parts of a module are there, write"
+            r" it another way"
+        ),
+    ),
+    (
+        r"module '(\w+)' has no attribute '(\w+)'",
+        (
+            r"module '\1' has no attribute '\2': only the usual parts of a module are there, write"
+            r" it another way"
         ),
     ),
 )
@@ -139,3 +221,49 @@ def told(message: str) -> str:
         if pattern.fullmatch(message):
             return pattern.sub(text, message)
     return message
+
+
+_NAMES = {
+    "super": (
+        "a class cannot inherit from another: write the shared parts as functions, or hold an"
+        " instance of the other class"
+    ),
+    "input": "nobody answers a statement, decide yourself",
+    "breakpoint": "nobody answers a statement, print what you want to see",
+    "bytearray": "collect in a list, or join bytes",
+    "memoryview": "slice the bytes themselves",
+    "globals": "variables stay from turn to turn, keep a dict for names that you compute",
+    "exec": "write the statement itself",
+    "compile": "write the statement itself",
+    "__import__": "write import",
+    "dir": "the types of variables are in the prompt",
+    "issubclass": "compare the class itself",
+    "ascii": "write repr(text)",
+    "delattr": "assign None",
+    "aiter": "write a loop over a list",
+    "anext": "write a loop over a list",
+    "UnicodeError": "write (UnicodeDecodeError, UnicodeEncodeError)",
+}
+"""Builtins that statements do not have, and what to write instead."""
+
+# fmt: off
+_NEVER_RAISED = frozenset(
+    {
+        "BaseExceptionGroup", "BlockingIOError", "BrokenPipeError", "BufferError", "BytesWarning",
+        "ChildProcessError", "ConnectionAbortedError", "ConnectionError", "ConnectionRefusedError",
+        "ConnectionResetError", "DeprecationWarning", "EOFError", "EncodingWarning",
+        "ExceptionGroup", "FloatingPointError", "FutureWarning", "GeneratorExit", "ImportWarning",
+        "IndentationError", "InterruptedError", "PendingDeprecationWarning", "ProcessLookupError",
+        "PythonFinalizationError", "ReferenceError", "ResourceWarning", "RuntimeWarning",
+        "StopAsyncIteration", "SyntaxWarning", "SystemError", "TabError", "UnicodeTranslateError",
+        "UnicodeWarning", "UserWarning", "Warning",
+    }
+)
+# fmt: on
+
+
+def instead_of(name: str) -> str:
+    """What to write in place of a builtin that statements do not have; empty for other names."""
+    if name in _NEVER_RAISED:
+        return "nothing here raises it, leave it out"
+    return _NAMES.get(name, "")

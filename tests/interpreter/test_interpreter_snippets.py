@@ -4,6 +4,7 @@ instead.
 
 from __future__ import annotations
 
+import builtins
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ from plain_loop import PlainLoop, statements
 
 from runtime.interpreter import pool, supplied
 from runtime.interpreter.lowering import lower
-from runtime.interpreter.phrases import told
+from runtime.interpreter.phrases import instead_of, told
 from tests.interpreter.corpus import Snippet, expected, snippets, workspace
 
 EXPECTED = expected()
+_NOT_OF_PROGRAMS = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})
+"""Builtins that are there for who types at a terminal."""
 
 
 @pytest.mark.parametrize("snippet", snippets(), ids=lambda snippet: snippet.name)
@@ -194,6 +197,45 @@ def test_what_the_host_computes_is_bounded(tmp_path: Path, source: str, message:
         ("from contextlib import contextmanager", "write a class with __enter__ and __exit__"),
         ("from pathlib import Path\nprint(Path('a') < Path('b'))", "p.parts compare"),
         ("open('notes.txt', 'r+')", "read the file, then write it whole"),
+        ("import re\nre.compile('a', re.VERBOSE)", "begin the pattern with (?x)"),
+        ("n = int.from_bytes(b'a', 'big')", "write int(data.hex(), 16)"),
+        ("n = (5).to_bytes(2, 'big')", "write bytes.fromhex("),
+        ("b = bytes([1, 2])", "bytes.fromhex(...) and text.encode() make bytes"),
+        (
+            "from datetime import datetime\ndatetime.utcnow()",
+            "write datetime.now(..., timezone.utc)",
+        ),
+        (
+            "from collections import OrderedDict\nOrderedDict(a=1).move_to_end('a')",
+            "write d[key] = d.pop(key)",
+        ),
+        (
+            "from collections import OrderedDict\nOrderedDict(a=1).popitem(last=False)",
+            "d.pop(next(iter(d))) takes the first",
+        ),
+        ("import sys\nsys.stdout.write('a')", "write print(text, end='')"),
+        ("import sys\nsys.stdin.read()", "there is no standard input"),
+        ("import os\nos.environ['HOME']", "sees no environment variables"),
+        ("import os\nos.getenv('HOME')", "sees no environment variables"),
+        ("from typing import Optional\nOptional(int)", "names of typing are for annotations"),
+        ("def f(): pass\nprint(f.__doc__)", "such attributes are not supported"),
+        (
+            "from dataclasses import dataclass\n@dataclass(kw_only=True)\nclass A:\n    x: int",
+            "dataclass(kw_only=...) is not supported: leave it out",
+        ),
+        ("import logging", "write print(text)"),
+        ("import configparser", "read the text with str.partition, re, csv or json"),
+        ("import xml.etree.ElementTree as ET", "read the text with"),
+        ("import argparse", "assign what it works with"),
+        ("import zoneinfo", "timezone(timedelta(hours=1))"),
+        ("import fractions", "use decimal"),
+        ("from types import SimpleNamespace", "use a dict"),
+        ("import pickle", "variables stay from turn to turn"),
+        ("import urllib.request", "call the job's tools"),
+        ("import struct", "only the modules that the contract lists"),
+        ("import tqdm", "only the modules that the contract lists"),
+        ("from functools import cached_property", "only the usual parts of a module"),
+        ("import re\nre.scanner", "only the usual parts of a module"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_to_write(
@@ -203,3 +245,40 @@ def test_what_is_not_there_is_told_with_what_to_write(
     execution = PlainLoop(workspace(tmp_path), statements(source)).run().executions[0]
     assert execution.exception is not None
     assert message in execution.exception.message
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            "class A:\n    pass\nclass B(A):\n    def __init__(self):\n        super().__init__()",
+            "a class cannot inherit from another",
+        ),
+        ("x = input('name? ')", "nobody answers a statement"),
+        ("b = bytearray(b'a')", "collect in a list, or join bytes"),
+        ("try:\n    x = 1\nexcept UnicodeError:\n    x = 2", "write (UnicodeDecodeError, "),
+        ("try:\n    x = 1\nexcept ConnectionError:\n    x = 2", "nothing here raises it"),
+        ("print(nosuch)", "Name `nosuch` used when not defined"),
+    ],
+)
+def test_a_builtin_that_is_not_there_is_told_with_what_to_write(
+    tmp_path: Path, source: str, message: str
+) -> None:
+    """Of a name that is no builtin there is nothing more to say."""
+    execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
+    assert execution.exception is not None
+    assert execution.exception.type == "TypeCheckError"
+    assert message in execution.exception.message
+
+
+def test_every_builtin_is_there_or_told(tmp_path: Path) -> None:
+    """Also those of later Pythons; decorators are known where they decorate."""
+    names = [name for name in dir(builtins) if name.isalnum() and name not in _NOT_OF_PROGRAMS]
+    loop = PlainLoop(tmp_path, statements(*[f"x = {name}" for name in names])).run()
+    failed = [
+        name
+        for name, execution in zip(names, loop.executions, strict=False)
+        if execution.exception is not None
+    ]
+    assert [name for name in failed if not instead_of(name)] == ["classmethod", "staticmethod"]
+    assert len(failed) < len(names) / 2

@@ -15,7 +15,7 @@ from runtime.interpreter.lowering import lower
 from runtime.interpreter.typecheck import check
 
 STUBS = type_stubs(())
-LACKED = {"EnvironmentError", "IOError", "copyright", "credits", "exit", "help", "license", "quit"}
+LACKED = {"copyright", "credits", "exit", "help", "license", "quit"}
 LACKED |= {"classmethod", "staticmethod"}
 """Builtins that the checker knows and a statement lacks: a NameError when they are used as
 values.
