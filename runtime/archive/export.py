@@ -46,7 +46,8 @@ def export_lines(
     the last. ``form`` is how layouts and requests are given (``full`` by default). Bytes are text
     where they are UTF-8, else base64. Of a job without a run there is the definition alone.
     """
-    run = archive.runs()[-1] if run is None and archive.runs() else run
+    if run is None:
+        run = next(reversed(archive.runs_that_called()), None)
     definition = archive.definition()
     if definition is not None:
         yield {"type": "definition", "definition": definition}

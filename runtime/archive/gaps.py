@@ -47,7 +47,7 @@ class Readable:
     @property
     def missing_end(self) -> bool:
         """The run has an end that cannot be read."""
-        return any(gap.turn is None for gap in self.gaps)
+        return any(gap.turn is None and keys.is_end(gap.key) for gap in self.gaps)
 
     def missing(self, turn: int) -> Gap | None:
         """What cannot be read of a turn."""
@@ -76,6 +76,8 @@ def readable(archive: JobReader, run: str) -> Readable:
         reading.end = archive.end(run)
     except ObjectCorrupt as error:
         reading.gaps.append(gap_of(error, end_key))
+    if (start := _lost_start(archive, run)) is not None:
+        reading.gaps.append(Gap(None, start, "is not there"))
     for turn, key, there in _steps(archive, run, reading.end):
         if not there:
             reading.gaps.append(Gap(turn, key, "is not there"))
@@ -86,6 +88,16 @@ def readable(archive: JobReader, run: str) -> Readable:
             reading.gaps.append(gap_of(error, key, turn))
     reading.gaps.sort(key=lambda gap: (gap.turn is None, gap.turn or 0))
     return reading
+
+
+def _lost_start(archive: JobReader, run: str) -> str | None:
+    """The key of the start that is gone, of the run or of one that it goes back to: a start is
+    written before the first call.
+    """
+    # A run whose start was not written begins at 0 for its lineage.
+    first = archive.lineage.spans(run)[0]
+    called = first.first == 0 and archive.first_attempt(first.prefix) is not None
+    return keys.run_key_of(first.prefix) if called else None
 
 
 def _steps(archive: JobReader, run: str, end: End | None) -> Iterator[tuple[int, str, bool]]:

@@ -124,9 +124,21 @@ def end_key(job: str, run: str) -> str:
     return f"{job}/ends/{name(run)}"
 
 
+def is_end(key: str) -> bool:
+    """Whether a key is that of a run's end."""
+    return key.rpartition("/")[0].endswith("/ends")
+
+
 def run_prefix(job: str, run: str) -> str:
     """The prefix of a run's turns, with the final slash."""
     return f"{job}/turns/{name(run)}/"
+
+
+def run_key_of(prefix: str) -> str:
+    """The key of the start of the run whose turns have a prefix."""
+    # The last of them: a batch or a job may be called so.
+    job, _, run = prefix.rstrip("/").rpartition("/turns/")
+    return f"{job}/runs/{run}"
 
 
 def turn_prefix(job: str, run: str, turn: int) -> str:
@@ -152,6 +164,12 @@ def failure_key(attempt: str) -> str:
 def exchange_key(attempt: str) -> str:
     """The key of what came back of an attempt beside the turn's reply, from the attempt's key."""
     return _beside(attempt, "exchange")
+
+
+def is_attempt(key: str) -> bool:
+    """Whether a key is an attempt's."""
+    place = parse_turn_key(key)
+    return place is not None and place.kind == "attempt"
 
 
 def _beside(attempt: str, kind: str) -> str:

@@ -104,6 +104,20 @@ class JobReader:
         """The runs of this job, oldest first."""
         return [run for _, run in self._runs()]
 
+    def runs_that_called(self) -> list[str]:
+        """The runs of this job, oldest first, with those whose starts are gone: their calls tell
+        of them.
+        """
+        begun = self._started()
+        names = {run for _, run in begun}
+        folders = map(unquote, self.store.folders(f"{self.prefix}/turns/"))
+        lost = [
+            (when, run)
+            for run in folders
+            if run not in names and (when := self._first_call(run)) is not None
+        ]
+        return [run for _, run in sorted([*begun, *lost]) if not keys.is_side_run(run)]
+
     def side_runs(self, run: str) -> list[str]:
         """The runs beside ``run`` in which a model wrote summaries for it, oldest first.
 
@@ -182,7 +196,11 @@ class JobReader:
     def has_turn(self, run: str, turn: int) -> bool:
         """Whether there is anything of a turn's call, whole or damaged."""
         listed = self.store.list(self.lineage.turn_prefix(run, turn))
-        return any(key.endswith(".step") or ".attempt-" in key for key in listed)
+        return any(key.endswith(".step") or keys.is_attempt(key) for key in listed)
+
+    def first_attempt(self, prefix: str) -> str | None:
+        """The key of the first attempt, whole or damaged, of the run whose turns have a prefix."""
+        return next(filter(keys.is_attempt, self.store.list(prefix)), None)
 
     def attempt_count(self, run: str, turn: int) -> int:
         """How many attempts at a turn there are, whole or damaged."""
@@ -245,7 +263,7 @@ class JobReader:
         # What the turn's tick read was archived before the attempt, and comes after it in the order
         # of keys.
         of_turn = list(self.store.list(f"{place.prefix}{place.turn // 100:05d}/{place.turn:07d}."))
-        attempts = [key for key in of_turn if ".attempt-" in key]
+        attempts = list(filter(keys.is_attempt, of_turn))
         if not attempts or any(key.endswith(".step") for key in of_turn):
             return None
         return Attempt.read(self.objects.get(attempts[-1], "attempt"))
@@ -342,6 +360,18 @@ class JobReader:
         try:
             return str(self.objects.get(key, "run").header["started_at"])
         except ObjectCorrupt:
+            return ""
+
+    def _first_call(self, run: str) -> str | None:
+        """When a run made the first call that is archived; nothing of one that cannot be read, None
+        if it made none.
+        """
+        key = self.first_attempt(keys.run_prefix(self.prefix, run))
+        if key is None:
+            return None
+        try:
+            return str(self.objects.get(key, "attempt").header["started_at"])
+        except (ObjectCorrupt, ObjectMissing):
             return ""
 
     def _start_of(self, run: str) -> Mapping[str, Any]:

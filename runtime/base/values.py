@@ -82,6 +82,12 @@ class JobKey(Compact):
     batch: str
     job: str
 
+    @classmethod
+    def named(cls, name: str) -> JobKey | None:
+        """The job of a name that is written in full (``BATCH/ID``); None if it is not."""
+        batch, _, job = name.partition("/")
+        return JobKey(batch=batch, job=job) if batch and job else None
+
     def __str__(self) -> str:
         return f"{self.batch}/{self.job}"
 

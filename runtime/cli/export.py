@@ -16,7 +16,6 @@ from runtime.cli.output import json_line, write
 
 if TYPE_CHECKING:
     from runtime.archive.export import Turns
-    from runtime.archive.job import JobArchive
     from runtime.archive.stores import ObjectStore
 
 
@@ -84,6 +83,7 @@ def command(
     from runtime.archive.export_forms import Delta, Full
     from runtime.archive.genai import genai_lines
     from runtime.archive.job import JobArchive
+    from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
@@ -94,7 +94,7 @@ def command(
         return
     name = find_job(objects, job)
     archive = JobArchive.of(objects, name)
-    chosen, wanted = _run(archive, str(name), run), _turns(turns)
+    chosen, wanted = chosen_run(archive, str(name), run), _turns(turns)
     held = (
         [turn for turn, _ in attempts_shown(archive, chosen, gaps=[])] if turns is not None else []
     )
@@ -109,24 +109,6 @@ def command(
         lines = export_lines(archive, chosen, wanted, form=Delta if delta else Full)
     for line in lines:
         json_line(line)
-
-
-def _run(archive: JobArchive, name: str, run: str | None) -> str:
-    """The run to print: the one that is named by its whole id, else the newest.
-
-    Raises:
-        NotFound: if there is none.
-    """
-    runs = archive.runs()
-    chosen = run or (runs[-1] if runs else None)
-    if chosen is None or chosen not in runs:
-        has = f"it has {', '.join(runs) or 'none yet'}"
-        raise NotFound(
-            f"{name} has no run {run!r} in the archive; {has}"
-            if run
-            else f"{name} has no turn in the archive yet"
-        )
-    return chosen
 
 
 def _inspect(objects: ObjectStore, name: str) -> None:

@@ -102,7 +102,8 @@ def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effe
     from runtime.archive.standings import parent_of
     from runtime.cli.showing import chosen_run
 
-    chosen = chosen_run(archive, name, run) if run is not None or archive.runs() else None
+    called = archive.runs_that_called()
+    chosen = chosen_run(archive, name, run) if run is not None or called else None
     parts = readable(archive, chosen) if chosen else Readable(end=archive.end_without_calls())
     return Log(
         name=name,

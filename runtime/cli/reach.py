@@ -53,8 +53,7 @@ async def _waiting(control: Control, name: str) -> JobKey | None:
     """The job of that very name that waits for its place: it is not archived yet, but one whose
     name begins like it may be.
     """
-    batch, slash, job = name.partition("/")
-    key = JobKey(batch=batch, job=job) if batch and slash and job else None
+    key = JobKey.named(name)
     return key if key is not None and await control.waits(key) else None
 
 
@@ -65,7 +64,6 @@ def _key(store: ObjectStore, name: str) -> JobKey:
     try:
         return find_job(store, name)
     except NotFound:
-        batch, slash, job = name.partition("/")
-        if not (batch and slash and job):
+        if (key := JobKey.named(name)) is None:
             raise
-        return JobKey(batch=batch, job=job)
+        return key

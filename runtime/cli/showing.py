@@ -30,7 +30,7 @@ def chosen_run(archive: JobArchive, name: str, run: str | None) -> str:
     Raises:
         NotFound: if the job ``name`` has no such run.
     """
-    runs = archive.runs()
+    runs = archive.runs_that_called()
     if not runs:
         raise NotFound(f"{name} has no turn in the archive yet")
     if run is None:

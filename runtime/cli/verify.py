@@ -188,9 +188,8 @@ class _Verification:
         try:
             return find_job(self.objects, self.job or LAST)
         except NotFound:
-            batch, _, id = (self.job or "").partition("/")
-            key = JobKey(batch=batch, job=id)
-            if batch and id and key in await jobs_to_verify(self.objects, client, None):
+            key = JobKey.named(self.job or "")
+            if key is not None and key in await jobs_to_verify(self.objects, client, None):
                 return key
             raise
 

@@ -97,6 +97,25 @@ def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: o
     ]
 
 
+def test_a_run_whose_start_is_gone_is_the_newest_all_the_same(given: Damaged) -> None:
+    """Its start is a marked line, and its turns are told; so they are where nothing else is left
+    of the job.
+    """
+    given.delete("nightly/licences/runs/b")
+    log = given("log", "licences", "--json").json()
+    assert (log["run"], [turn["turn"] for turn in log["turns"]]) == ("b", [33, 34, 35])
+    assert [gap["key"] for gap in log["damaged"]] == ["nightly/licences/runs/b"]
+    lines = given("log", "licences").out.splitlines()
+    assert "DAMAGED                 nightly/licences/runs/b is not there" in "\n".join(lines)
+    given.delete("nightly/licences/runs/a")
+    assert given("log", "licences", "--json").json() == log
+    assert given("show", "licences@34").code == 0
+    exported = given("export", "licences", "--turns", "34..34").out.splitlines()
+    told = [json.loads(line) for line in exported]
+    assert [one["turn"] for one in told if one["type"] == "step"] == [34]
+    assert [one["key"] for one in told if one["type"] == "damaged"] == ["nightly/licences/runs/b"]
+
+
 def test_cost_tells_of_a_step_that_is_not_there(given: Damaged) -> None:
     """What the turn cost is not known, and is not silently nothing; an attempt in flight is no
     loss.
