@@ -25,7 +25,7 @@ def commands() -> str:
     for group in app.registered_groups:
         inner = group.typer_instance
         if inner is not None:
-            names += [f"{inner.info.name} {one.name}" for one in inner.registered_commands]
+            names += [f"{group.name} {one.name}" for one in inner.registered_commands]
     return "\n\n".join(f"## `{name}`\n\n```text\n{_help(name)}\n```" for name in names)
 
 

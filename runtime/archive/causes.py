@@ -37,8 +37,20 @@ class Cause:
 
 def causes(archive: JobArchive, run: str, gone: Sequence[Left]) -> list[Cause]:
     """Why each left."""
-    forgot = list(forgettings(archive, run)) if any(one.gone for one in gone) else []
+    # What a condensation forgot is told by all before it, so by each step of the run: they are read
+    # only if there was one when something left.
+    turns = dict.fromkeys(turn for one in gone for turn in range(one.last + 1, one.gone + 1))
+    condensed = any(_may_have_condensed(archive, run, turn) for turn in turns)
+    forgot = list(forgettings(archive, run)) if condensed else []
     return [_cause(archive, run, one, forgot) for one in gone]
+
+
+def _may_have_condensed(archive: JobArchive, run: str, turn: int) -> bool:
+    try:
+        step = archive.find_step(run, turn)
+        return step is None or bool(step.condensations)
+    except UNREADABLE:
+        return True
 
 
 def _cause(archive: JobArchive, run: str, one: Left, forgot: Sequence[Forgetting]) -> Cause:

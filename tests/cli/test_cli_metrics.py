@@ -199,6 +199,7 @@ def test_logs_as_documents(own_cli: CommandLine) -> None:
         "job": "b/j",
         "run": "r",
         "activity": "turn-4",
+        "turn": 4,
         "attempt": 2,
     }
     assert "HOLDFAST_LOG 'xml': expected json or text" in run("xml").stderr
