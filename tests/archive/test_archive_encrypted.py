@@ -19,6 +19,7 @@ from runtime.archive.stores import ObjectStore, create_encrypted, open_existing,
 from runtime.archive.stores.opening import _store_at
 from runtime.archive.verify import damage, examine_job
 from runtime.base.errors import ArchiveError, InputError, ObjectCorrupt
+from runtime.cli.main import main
 
 KEYS = "HOLDFAST_ENCRYPTION_KEYS"
 MARKER = "_holdfast/archive"
@@ -133,3 +134,34 @@ def test_a_copy_encrypts_and_decrypts(tmp_path: Path, monkeypatch: pytest.Monkey
     copy(hidden, back)
     assert stored(str(tmp_path / "back")) == stored(str(tmp_path / "plain"))
     assert stored(str(tmp_path / "hidden")).keys() == stored(str(tmp_path / "plain")).keys()
+
+
+def test_a_copy_stays_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a new place without a word more, and given again; into an archive that is readable to all
+    nothing is copied but with ``--plain``, which also makes one.
+    """
+    monkeypatch.setenv(KEYS, line("a"))
+    hidden, copy, plain, opened = (str(tmp_path / n) for n in ("hidden", "copy", "plain", "open"))
+    source = create_encrypted(hidden)
+    rich_archive(source)
+    archive_id(source)
+    open_store(plain)
+
+    def give(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        return (main(["archive", "copy", *words]), *capsys.readouterr())
+
+    for _ in range(2):
+        code, told, _ = give(hidden, copy)
+        assert (code, told.endswith(f"were there; {copy} is encrypted\n")) == (0, True)
+    assert stored(copy) == stored(hidden)
+    code, told, refused = give(hidden, plain)
+    assert (code, told, stored(plain)) == (2, "", {})
+    assert f"nothing was copied: FROM is encrypted, and the archive at {plain} is not" in refused
+    for target in (plain, opened):
+        code, told, _ = give(hidden, target, "--plain")
+        assert (code, told.endswith(f"{target} is not encrypted\n")) == (0, True)
+        assert any(WORD in data for data in stored(target).values())
+    assert give(plain, str(tmp_path / "another"))[1].endswith("another is not encrypted\n")

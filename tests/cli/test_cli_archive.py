@@ -19,7 +19,7 @@ from runtime.cli.main import main
 from tests.cli.command_line import Done
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
-from archive_jobs import Written, eventful_job, segment
+from archive_jobs import Written, eventful_job, rich_archive, segment
 
 
 class Reader:
@@ -255,6 +255,17 @@ def test_an_export_is_json_lines(read: Reader) -> None:
     failed = lines[5]["attempts"][0]["failure"]
     assert (failed["error_type"], failed["response"]["text"][-9:]) == ("StreamBroken", '{"error":')
     assert read("export", "licences", "--run", "z").code == 2
+
+
+def test_an_export_s_run_is_named_as_everywhere(read: Reader, tmp_path: Path) -> None:
+    """By its id or the begin of one; where there is none of that name, the runs are told."""
+    rich_archive(open_store(str(tmp_path / "rich")))
+    words = ("export", "short", "--store", str(tmp_path / "rich"))
+    assert read.ok(*words, "--run", "sec") == read.ok(*words)
+    assert read.ok(*words, "--run", "fir") != read.ok(*words)
+    refused = read(*words, "--run", "z")
+    assert (refused.code, refused.out) == (2, "")
+    assert "has no run 'z' in the archive; it has first, second" in refused.err
 
 
 def test_calls_that_wrote_summaries_are_listed_shown_and_exported(read: Reader) -> None:

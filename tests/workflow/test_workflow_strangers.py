@@ -133,7 +133,7 @@ async def ended_by(handle: WorkflowHandle[Any, Any]) -> ApplicationError:
     return caught.value.cause
 
 
-@pytest.mark.parametrize("kind", ["JobWorkflow", "BatchWorkflow"])
+@pytest.mark.parametrize("kind", ["JobWorkflow", "BatchWorkflow", "NoneOfOurs"])
 @pytest.mark.parametrize("other", [None, PayloadKey(b"another key of somebody else....")])
 async def test_a_strangers_workflow_ends_at_once(
     stage: Stage, kind: str, other: PayloadKey | None
@@ -174,6 +174,37 @@ async def test_a_workflow_without_one_order_ends_at_once(
         "NoOrder",
         True,
     )
+
+
+async def test_a_workflow_of_no_kind_and_without_an_order_ends_at_once(stage: Stage) -> None:
+    """No worker of any build has it."""
+    client = await stranger(stage)
+    handle = await client.start_workflow(
+        "NoneOfOurs", id=f"{stage.batch}-none", task_queue=stage.queue
+    )
+    error = await ended_by(handle)
+    assert (error.type, error.message) == (
+        "NoOrder",
+        "a workflow of Holdfast begins with one order, and NoneOfOurs with none",
+    )
+
+
+async def test_an_order_of_another_build_waits_for_its_worker(stage: Stage) -> None:
+    """A kind of workflow that came later is not ended by a worker of before."""
+    handle = await stage.client.start_workflow(
+        "OfLater", "an order", id=f"{stage.batch}-later", task_queue=stage.queue
+    )
+
+    async def failed() -> bool:
+        return bool(events_of(await handle.fetch_history(), "WORKFLOW_TASK_FAILED"))
+
+    await eventually(failed, "a task of the workflow has failed")
+    (first, *_) = events_of(await handle.fetch_history(), "WORKFLOW_TASK_FAILED")
+    assert "this build has no workflow OfLater" in (
+        first.workflow_task_failed_event_attributes.failure.message
+    )
+    assert (await handle.describe()).status is WorkflowExecutionStatus.RUNNING
+    await handle.terminate()
 
 
 async def test_an_order_is_for_its_own_job(stage: Stage) -> None:
@@ -387,12 +418,7 @@ async def test_a_message_is_taken_once(stage: Stage) -> None:
 
 async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
     """With an error; a query without input shows what the history shows, and changes nothing."""
-    batch = await stage.client.start_workflow(
-        BatchWorkflow.run,
-        BatchOrder(batch=stage.batch),
-        id=batch_workflow_id(stage.batch),
-        task_queue=stage.queue,
-    )
+    batch = await stage.begin_batch()
     spec = stage.spec(WAITS)
     order = JobOrder(key=JobKey(batch=stage.batch, job=spec.id), spec=spec, definition="")
     client = await stranger(stage)

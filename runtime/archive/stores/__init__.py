@@ -1,7 +1,14 @@
 """Object stores: put if absent, get, list. A directory, S3, or memory."""
 
 from runtime.archive.stores.memory import MemoryStore
-from runtime.archive.stores.opening import check_store, create_encrypted, open_existing, open_store
+from runtime.archive.stores.opening import (
+    check_store,
+    create_encrypted,
+    encrypted_at,
+    is_encrypted,
+    open_existing,
+    open_store,
+)
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.stores.removal import Removing, removing
 
@@ -11,6 +18,8 @@ __all__ = [
     "Removing",
     "check_store",
     "create_encrypted",
+    "encrypted_at",
+    "is_encrypted",
     "open_existing",
     "open_store",
     "removing",

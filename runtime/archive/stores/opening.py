@@ -37,6 +37,23 @@ def create_encrypted(url: str) -> ObjectStore:
         InputError: if there are no keys, or another archive is there.
         ArchiveError: as ``open_store``.
     """
+    store = encrypted_at(url)
+    if store is None:
+        raise InputError(
+            f"there is an archive at {url} already, which is not encrypted: 'holdfast archive copy'"
+            " takes it over into one that is"
+        )
+    return store
+
+
+def encrypted_at(url: str) -> ObjectStore | None:
+    """The encrypted archive at ``url``, made where there is none; None if what is there is not
+    encrypted.
+
+    Raises:
+        InputError: if there are no keys.
+        ArchiveError: as ``open_store``.
+    """
     from runtime.server.authentic.encryption import KEYS, encryption_keys
 
     keys = encryption_keys()
@@ -45,12 +62,14 @@ def create_encrypted(url: str) -> ObjectStore:
     store = _store_at(url)
     # Tried and not looked up: of two that make it at once the second finds the first one's.
     store.put_if_absent(_MARKER, canonical_json({**_MARKER_FIELDS, "key": keys.keys[0][0]}))
-    if store.get(_MARKER) == _MARKER_TEXT:
-        raise InputError(
-            f"there is an archive at {url} already, which is not encrypted: 'holdfast archive copy'"
-            " takes it over into one that is"
-        )
-    return open_store(url)
+    return None if store.get(_MARKER) == _MARKER_TEXT else open_store(url)
+
+
+def is_encrypted(store: ObjectStore) -> bool:
+    """Whether the objects of an archive that was opened are encrypted."""
+    from runtime.archive.stores.encrypted import EncryptedStore
+
+    return isinstance(store, EncryptedStore)
 
 
 def open_existing(url: str) -> ObjectStore:

@@ -35,6 +35,10 @@ def command(
         bool,
         typer.Option("--compare", help="Read and compare also what is there already."),
     ] = False,
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="TO may be readable to all, though FROM is encrypted."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Copy an archive to another store.
@@ -43,15 +47,19 @@ def command(
     that was broken off goes on when the command is given again. Each object is checked against its
     digest before it is written, and read back afterwards. With --batch come the jobs of others that
     these were forked from, as far as they need them. Jobs that were deleted in one of the two are
-    not brought back by the other. Exit code 4 if an object of FROM is damaged, or TO has another.
+    not brought back by the other. A copy of an encrypted archive is encrypted, with the first key
+    of HOLDFAST_ENCRYPTION_KEYS; where TO is an archive that is not, nothing is copied without
+    --plain. Exit code 4 if an object of FROM is damaged, or TO has another.
     """
     from runtime.archive.lifecycle.copying import copy_archive
-    from runtime.archive.stores import open_existing, open_store
+    from runtime.archive.stores import is_encrypted, open_existing
 
     if source.rstrip("/") == to.rstrip("/"):
         raise InputError("FROM and TO are the same archive")
     objects = open_existing(source)
     names = _jobs(objects, source, batch or ())
+
+    target = _target(to, objects, plain=plain)
 
     def tell(done: CopiedJob) -> None:
         if not json:
@@ -60,13 +68,13 @@ def command(
 
     copied = copy_archive(
         objects,
-        open_store(to),
+        target,
         names,
         everything=batch is None,
         compare=compare,
         tell=tell,
     )
-    _report(copied, to, json)
+    _report(copied, to, json, encrypted=is_encrypted(target))
     if not copied.whole:
         raise typer.Exit(DIFFERENCE)
 
@@ -87,9 +95,28 @@ def _jobs(objects: ObjectStore, source: str, batches: Collection[str]) -> list[J
     return [name for name in names if not batches or name.batch in batches]
 
 
-def _report(copied: Copied, target: str, json: bool) -> None:
+def _target(url: str, source: ObjectStore, *, plain: bool) -> ObjectStore:
+    """Where the copy goes: what is encrypted stays so, unless it is said to be copied ``plain``.
+
+    Raises:
+        InputError: if the source is encrypted, and what is there is not.
+    """
+    from runtime.archive.stores import encrypted_at, is_encrypted, open_store
+
+    if plain or not is_encrypted(source):
+        return open_store(url)
+    target = encrypted_at(url)
+    if target is None:
+        raise InputError(
+            f"nothing was copied: FROM is encrypted, and the archive at {url} is not. Copy it to"
+            " another place, or give --plain to have it readable there"
+        )
+    return target
+
+
+def _report(copied: Copied, target: str, json: bool, *, encrypted: bool) -> None:
     if json:
-        json_document(_document(copied))
+        json_document({**_document(copied), "encrypted": encrypted})
         return
     for what in (*copied.damaged.values(), *copied.different.values()):
         note(f"not copied: {what}")
@@ -100,7 +127,8 @@ def _report(copied: Copied, target: str, json: bool) -> None:
         )
     say(
         f"{counted(copied.jobs, 'job')}: {counted(copied.objects, 'object')} copied"
-        f" ({copied.bytes:,} bytes), {copied.present:,} were there"
+        f" ({copied.bytes:,} bytes), {copied.present:,} were there; {target} is"
+        f" {'encrypted' if encrypted else 'not encrypted'}"
     )
 
 
