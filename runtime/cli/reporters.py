@@ -121,6 +121,7 @@ class PlainReporter:
 
     def ended(self, outcome: JobOutcome) -> None:
         """A line for each end."""
+        self._told.pop(str(outcome.key), None)
         say(outcome_line(outcome))
 
     def retried(self, event: Retried) -> None:

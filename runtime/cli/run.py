@@ -96,11 +96,11 @@ def command(
     The first Ctrl-C lets calls in flight end, the second stops at once; both leave the jobs
     resumable.
 
-    Everything runs in this process and, with --workers or many jobs, in others that it starts, also
-    where --address names a server: a 'holdfast worker' elsewhere may help, or go on when this
-    command is gone. Then the archive must be in reach of both: name one (in the jobs file, with
-    --store or HOLDFAST_STORE) that is, such as s3://BUCKET/PREFIX. Without, it is a directory of
-    this machine.
+    A few jobs are worked on in this process, a hundred or more (and any with --workers above 1) in
+    others that it starts, also where --address names a server: a 'holdfast worker' elsewhere may
+    help, or go on when this command is gone. Then the archive must be in reach of both: name one
+    (in the jobs file, with --store or HOLDFAST_STORE) that is, such as s3://BUCKET/PREFIX. Without,
+    it is a directory of this machine.
 
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130:
     interrupted.

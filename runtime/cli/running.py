@@ -41,7 +41,8 @@ from runtime.client.restarts import through_restarts
 from runtime.client.watch import POLL_SECONDS, Ended, Retried, Silent, Watch
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
-from runtime.worker.crew import Crew, fitting_size
+from runtime.worker.crew import JOBS_EACH, Crew, fitting_size, is_member
+from runtime.worker.presence import attended
 from workflows.messages import JobOutcome, JobProgress, batch_queue
 
 _LOOKED_AT = 4
@@ -88,7 +89,8 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
     """Run or resume a batch; returns the exit code."""
     store = await asyncio.to_thread(archive_of, request.batch.store)
     # A daemon: nobody waits for it where nothing is to be done after all.
-    threading.Thread(target=_load, args=(request.batch, store), daemon=True).start()
+    if not _apart(len(request.batch.jobs), request.workers or 1):
+        threading.Thread(target=_load, args=(request.batch, store), daemon=True).start()
     try:
         with Interrupts(reporter.stop, f"to go on with the jobs: {request.again}") as interrupts:
             try:
@@ -172,15 +174,18 @@ async def run_workers(
                 what = f"calls of {', '.join(wish.queues)}" if wish.queues else "batches"
                 if wish.roles is not None:
                     what = f"{', '.join(told(wish.roles).split(','))} of batches"
-                note(
-                    f"waiting for {what} on {_where(connection)}, archive {store}{many}; Ctrl-C"
-                    " drains, a second one stops at once"
-                )
+                # The process that started a member has told that, or has more to tell.
+                if not is_member():
+                    note(
+                        f"waiting for {what} on {_where(connection)}, archive {store}{many}; Ctrl-C"
+                        " drains, a second one stops at once"
+                    )
                 if wish.roles is not None and Role.MODELS not in wish.roles:
                     _tell_of_keys()
                 if size > 1:
                     crew = Crew(_member(target, store_url, wish), size, note, wish.environment)
-                    return await crew.work()
+                    async with attended(connection.client, state_home()):
+                        return await crew.work()
                 await _serve(connection, store, wish)
         except asyncio.CancelledError:
             if not interrupts.asked.is_set():
@@ -229,25 +234,44 @@ def _member(target: Target, store: str | None, wish: Workers) -> list[str]:
     return ["worker", *words_of(target, store), "--processes", "1", *wish.options()]
 
 
-@asynccontextmanager
-async def _helped(
-    request: Request, open_jobs: int, connection: Connection, interrupts: Interrupts
-) -> AsyncIterator[None]:
-    """Other processes work on the batch too, within the block, where that pays or was asked
-    for.
+def _apart(jobs: int, size: int) -> bool:
+    """Whether processes of their own work on so many jobs, and not this one: whatever kills a
+    worker leaves the one that tells how all of them end.
+
+    A few jobs are not worth the seconds that another process takes to start.
     """
+    return size > 1 or jobs >= JOBS_EACH
+
+
+@asynccontextmanager
+async def _worked_on(
+    request: Request,
+    plan: Plan,
+    open_jobs: int,
+    connection: Connection,
+    store: ObjectStore,
+    interrupts: Interrupts,
+) -> AsyncIterator[None]:
+    """There are workers for the batch within the block."""
     size = request.workers or fitting_size(open_jobs, shared=connection.embedded is not None)
-    if size == 1:
-        yield
+    if not _apart(open_jobs, size):
+        from runtime.worker.worker import running_worker
+
+        archive = await asyncio.to_thread(archive_id, store)
+        routes = routes_of(plan.spec.limits, plan.spec.priority, archive)
+        limited = routes.queues if routes is not None else ()
+        queue = batch_queue(plan.batch)
+        async with running_worker(connection.client, store, task_queue=queue, limited=limited):
+            yield
         return
     wish = Workers(batch=request.batch.batch, metrics=metrics_address())
     command = _member(request.target, request.batch.store, wish)
-    # This process works on the batch as well.
-    crew = Crew(command, size - 1, note, wish.environment)
+    crew = Crew(command, size, note, wish.environment)
     interrupts.abandons(crew.kill)
     working = asyncio.create_task(crew.work(), name="crew")
     try:
-        yield
+        async with attended(connection.client, state_home()):
+            yield
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
@@ -267,19 +291,9 @@ async def _run(
     seen = Seen(plan.ended)
     interrupted = False
     if len(seen.outcomes) < len(plan.ids):
-        from runtime.worker.worker import running_worker
-
         reporter.waiting("starting a worker: loading the model library and the interpreter")
         left = len(plan.ids) - len(seen.outcomes)
-        archive = await asyncio.to_thread(archive_id, store)
-        routes = routes_of(plan.spec.limits, plan.spec.priority, archive)
-        limited = routes.queues if routes is not None else ()
-        queue = batch_queue(plan.batch)
-        # The others first: they load what is slow while this process does.
-        async with (
-            _helped(request, left, connection, interrupts),
-            running_worker(connection.client, store, task_queue=queue, limited=limited),
-        ):
+        async with _worked_on(request, plan, left, connection, store, interrupts):
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")
@@ -379,6 +393,7 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
         async for event in watch.events():
             if isinstance(event, Ended):
                 seen.outcomes[event.outcome.key.job] = event.outcome
+                seen.progress.pop(event.outcome.key.job, None)
                 reporter.ended(event.outcome)
             elif isinstance(event, Retried):
                 reporter.retried(event)

@@ -128,7 +128,16 @@ class Crew:
 
 def leave_with_parent() -> None:
     """Have this process drain, and end, when the process that started it is gone."""
+    _member.set()
     threading.Thread(target=_wait_for_parent, name="parent", daemon=True).start()
+
+
+def is_member() -> bool:
+    """Whether this process is one of a crew."""
+    return _member.is_set()
+
+
+_member = threading.Event()
 
 
 def _wait_for_parent() -> None:

@@ -5,6 +5,10 @@ it, however the process ends. So the other workers of the same state directory k
 one has died, and give what it was doing to others at once. Heartbeats are for workers of other
 machines: their limit may be long enough for a busy machine, since a worker that is killed and
 started again does not wait for it.
+
+A call that kills its worker takes others with it, which nobody can tell from it. So those that die
+together again are parted, half of them at a time: the one that does it comes to die alone, and ends
+its own job.
 """
 
 from __future__ import annotations
@@ -12,10 +16,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 from filelock import FileLock, Timeout
@@ -34,10 +40,17 @@ LOOK_SECONDS = 1.0
 """How often workers that have died are looked for."""
 
 MOST_DEATHS = 10
-"""So many workers in a row may die in a call of a tool or a command: it may be what kills them."""
+"""So many workers in a row may die in a call that runs others' programs, in the last of them with
+no other such call; twice as many whatever was beside it.
+"""
+
+APART = timedelta(seconds=60)
+"""What the half of such calls waits that died together with others, for the second time or more:
+workers are started again within it.
+"""
 
 _DIED, _KILLED = "WorkerDied", "WorkerKilled"
-_HANDS = frozenset({"call_tool", "change_workspace"})
+_HANDS = frozenset({"call_tool", "change_workspace", "open_workspace", "list_servers"})
 
 _SUFFIX = ".lock"
 _log = logging.getLogger(__name__)
@@ -56,13 +69,10 @@ async def present(client: Client, home: Home) -> AsyncIterator[str]:
     with FileLock(new, mode=0o600):
         # It gets its name when it is locked: nobody finds it unlocked while its worker lives.
         new.rename(path)
-        looking = asyncio.create_task(_look(client, home))
         try:
-            yield identity
+            async with attended(client, home):
+                yield identity
         finally:
-            looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await looking
             path.unlink(missing_ok=True)
 
 
@@ -90,6 +100,20 @@ async def bury(client: Client, home: Home) -> int:
     return given_away
 
 
+@asynccontextmanager
+async def attended(client: Client, home: Home) -> AsyncIterator[None]:
+    """Look after the workers that died for as long as the block: where others work, all of which a
+    call may kill.
+    """
+    looking = asyncio.create_task(_look(client, home))
+    try:
+        yield
+    finally:
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+
+
 async def _look(client: Client, home: Home) -> None:
     while True:
         try:
@@ -100,51 +124,94 @@ async def _look(client: Client, home: Home) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
 
+@dataclass(frozen=True)
+class _Call:
+    """An activity that a worker had when it died, the last of so many ``deaths`` in a row."""
+
+    job: str
+    run: str
+    id: str
+    runs_programs: bool
+    """Whether it may be what killed its worker."""
+    deaths: int
+
+
 async def _give_away(client: Client, identity: str) -> int:
     """Have the server try the activities of the worker ``identity`` again.
 
     Returns how many there were.
     """
     jobs = [(job.id, job.run_id) async for job in client.list_workflows(OPEN_JOBS)]
-    return sum(await gathered(lambda job: _give_away_of(client, *job, identity), jobs))
+    of_jobs = await gathered(lambda job: _calls_of(client, *job, identity), jobs)
+    calls = [call for one in of_jobs for call in one]
+    suspects = _by_deaths([call for call in calls if call.runs_programs])
+    later = suspects[max(1, len(suspects) // 2) :]
+    alone = len(suspects) == 1
+
+    async def give(call: _Call) -> int:
+        return await _fail(client, call, _death(call, identity, alone=alone, waits=call in later))
+
+    return sum(await gathered(give, calls))
 
 
-async def _give_away_of(client: Client, job: str, run: str, identity: str) -> int:
-    given_away = 0
+def _by_deaths(calls: Sequence[_Call]) -> list[_Call]:
+    """Those first in which the most workers died, of equal ones in any order."""
+    return sorted(calls, key=lambda call: (-call.deaths, random.random()))
+
+
+async def _calls_of(client: Client, job: str, run: str, identity: str) -> list[_Call]:
+    """What a worker was doing for a job."""
     try:
         description = await client.get_workflow_handle(job, run_id=run).describe()
-        for pending in description.raw_description.pending_activities:
-            started = pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
-            if started and pending.last_worker_identity == identity:
-                error = await _death(client, pending, identity)
-                handle = client.get_async_activity_handle(
-                    workflow_id=job, run_id=run, activity_id=pending.activity_id
-                )
-                await handle.fail(error)
-                given_away += 1
     except RPCError as error:
-        # The job, or the activity, has ended in the meantime.
+        # The job has ended in the meantime.
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
-    return given_away
+        return []
+    return [
+        _Call(
+            job,
+            run,
+            pending.activity_id,
+            runs_programs=pending.activity_type.name in _HANDS,
+            deaths=1 + await _deaths_before(client, pending),
+        )
+        for pending in description.raw_description.pending_activities
+        if pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+        and pending.last_worker_identity == identity
+    ]
 
 
-async def _death(client: Client, pending: PendingActivityInfo, identity: str) -> ApplicationError:
+async def _fail(client: Client, call: _Call, error: ApplicationError) -> int:
+    """Returns how many calls there still were."""
+    handle = client.get_async_activity_handle(
+        workflow_id=call.job, run_id=call.run, activity_id=call.id
+    )
+    try:
+        await handle.fail(error)
+    except RPCError as gone:
+        # The job, or the activity, has ended in the meantime.
+        if gone.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return 0
+    return 1
+
+
+def _death(call: _Call, identity: str, *, alone: bool, waits: bool) -> ApplicationError:
     """What the server is told of the worker of an activity: to try it again, mostly."""
-    deaths = 1 + await _deaths_before(client, pending)
-    if pending.activity_type.name in _HANDS and deaths >= MOST_DEATHS:
+    if call.runs_programs and call.deaths >= (MOST_DEATHS if alone else 2 * MOST_DEATHS):
         # Tried for ever, it would take all workers from all jobs.
         return ApplicationError(
-            f"{deaths} workers in a row died in this call, the last of them {identity}",
+            f"{call.deaths} workers in a row died in this call, the last of them {identity}",
             type=_KILLED,
             non_retryable=True,
         )
     # A delay of its own, in place of the retry policy's: nothing is wrong with the call.
     return ApplicationError(
         f"its worker {identity} died",
-        deaths,
+        call.deaths,
         type=_DIED,
-        next_retry_delay=timedelta(milliseconds=10),
+        next_retry_delay=APART if waits and call.deaths > 1 else timedelta(milliseconds=10),
     )
 
 

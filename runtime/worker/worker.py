@@ -21,6 +21,7 @@ from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, Wo
 from activities.build import code_digest, this_build
 from activities.model import warm
 from runtime.archive.stores import ObjectStore
+from runtime.base.collector import look_less_often
 from runtime.base.home import state_home
 from runtime.base.open_jobs import open_jobs
 from runtime.base.roles import EVERY, Role, Roles, own_roles
@@ -38,6 +39,7 @@ from workflows.batch import BatchWorkflow
 from workflows.doors import Door
 from workflows.job import JobWorkflow
 from workflows.messages import TASK_QUEUE
+from workflows.strangers import UnknownWorkflow, VersionedUnknown
 from workflows.versioned import VersionedBatch, VersionedJob
 
 GRACE = timedelta(seconds=20)
@@ -81,10 +83,9 @@ ways: a stretch by processor time and by calls, an interpreter that does not ans
 event loop, so it is set where the SDK keeps it.
 """
 
+_WORKFLOWS = (JobWorkflow, BatchWorkflow, UnknownWorkflow)
+_VERSIONED = (VersionedJob, VersionedBatch, VersionedUnknown)
 _DETECTOR = "_deadlock_timeout_seconds"
-
-YOUNG_OBJECTS = 10_000
-"""New objects after which the garbage collector looks through them; Python's own choice is 700."""
 
 CALLS = 256
 """Activities at a time: model calls wait on the network, so they are many.
@@ -123,7 +124,7 @@ def make_worker(
         client,
         task_queue=task_queue,
         identity=identity,
-        workflows=[VersionedJob, VersionedBatch] if versioned else [JobWorkflow, BatchWorkflow],
+        workflows=_VERSIONED if versioned else _WORKFLOWS,
         activities=parts.activities if roles == EVERY else turns,
         workflow_runner=UnsandboxedWorkflowRunner(),
         workflow_task_executor=_threads(workflow_tasks, "workflow"),
@@ -336,7 +337,7 @@ def _leave_alone() -> None:
     # What is garbage by now would be frozen with the rest, and stay.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    look_less_often()
 
 
 @asynccontextmanager

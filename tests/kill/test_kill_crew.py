@@ -55,16 +55,16 @@ def ends(home: Path) -> int:
 
 
 def test_a_process_that_is_killed_is_started_again_and_no_turn_is_lost(place: Path) -> None:
-    """``run --workers 3``: two other processes are killed in mid-batch. All jobs succeed, each with
+    """``run --workers 3``: all three are killed in mid-batch. All jobs succeed, each with
     one run and four turns.
     """
     run = holdfast(place, ["run", "jobs.yaml", "--workers", "3", "--json"], place / "run", {})
-    wait_for(lambda: len(members(place)) == 2 and ends(place) > 0, "they work", alive=run)
+    wait_for(lambda: len(members(place)) == 3 and ends(place) > 0, "they work", alive=run)
     killed = members(place)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     wait_for(
-        lambda: run.poll() is not None or len(members(place) - killed) == 2, "others are started"
+        lambda: run.poll() is not None or len(members(place) - killed) == 3, "others are started"
     )
     assert run.wait(240) == 0
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])

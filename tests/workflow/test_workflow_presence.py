@@ -4,12 +4,14 @@ long they are silent.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filelock import FileLock
 from stage import Stage
+from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import WorkflowHandle
 
 from runtime.base.home import Home
@@ -83,6 +85,35 @@ def kill() -> None:
 """
 
 
+def deadly(stage: Stage) -> ToolSpec:
+    """A tool in whose calls a worker may be taken for dead."""
+    (stage.path / "deadly.py").write_text(WAITS)
+    return ToolSpec(
+        name="kill",
+        target="deadly:kill",
+        search_path=str(stage.path),
+        stub="def kill() -> None: ...",
+    )
+
+
+def made_calls(stage: Stage) -> str:
+    """A line for each time that the tool was called so far."""
+    calls = stage.path / "deadly.calls"
+    return calls.read_text() if calls.exists() else ""
+
+
+async def died(stage: Stage, home: Home, *, calls: int) -> int:
+    """How many calls the worker ``1@here-dead`` had when it died, as the tool was called for the
+    last of ``calls`` times.
+    """
+    home.workers.mkdir(parents=True, exist_ok=True)
+    with FileLock(home.workers / "1@here-dead.lock"):
+        await eventually(
+            lambda: made_calls(stage).count("call") == calls, f"the tool is called {calls} times"
+        )
+    return await bury(stage.client, home)
+
+
 async def test_a_tool_in_whose_calls_workers_die_ends_its_own_job(
     tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,33 +122,57 @@ async def test_a_tool_in_whose_calls_workers_die_ends_its_own_job(
     """
     monkeypatch.setattr(presence, "MOST_DEATHS", 3)
     home = Home(tmp_path / "home")
-    home.workers.mkdir(parents=True)
-    (stage.path / "deadly.py").write_text(WAITS)
-    tool = ToolSpec(
-        name="kill",
-        target="deadly:kill",
-        search_path=str(stage.path),
-        stub="def kill() -> None: ...",
-    )
+    tool = deadly(stage)
     stage.queue += "-deadly"
     async with make_worker(
         stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
     ):
         handle = await stage.start(stage.spec(["kill()", "finish(1)"], tools=(tool,)))
-        calls = stage.path / "deadly.calls"
         for death in range(1, 4):
-            with FileLock(home.workers / "1@here-dead.lock"):
-                await eventually(
-                    lambda death=death: (
-                        calls.exists() and calls.read_text().count("call") == death  # type: ignore[misc]
-                    ),
-                    f"the tool is called for the {death}. time",
-                )
-            assert await bury(stage.client, home) == 1
+            assert await died(stage, home, calls=death) == 1
         outcome = await handle.result()
     assert outcome.status is JobStatus.FAILED
     assert outcome.reason.startswith("turn 1: WorkerKilled: 3 workers in a row died in this call")
-    assert calls.read_text() == "call\n" * 3
+    assert made_calls(stage) == "call\n" * 3
+
+
+async def is_scheduled(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Whether the job's tool is to be called, and no worker has the call."""
+    scheduled = PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+    return any(
+        pending.activity_type.name == "call_tool" and pending.state == scheduled
+        for pending in (await handle.describe()).raw_description.pending_activities
+    )
+
+
+async def test_calls_that_die_together_again_are_parted(
+    tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two, one is made at once and the other waits: so what kills its workers dies alone, and
+    does not take the other's job with it.
+    """
+    monkeypatch.setattr(presence, "MOST_DEATHS", 3)
+    monkeypatch.setattr(presence, "APART", timedelta(hours=1))
+    home = Home(tmp_path / "home")
+    tool = deadly(stage)
+    stage.queue += "-together"
+    async with make_worker(
+        stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
+    ):
+        handles = [
+            await stage.start(stage.spec(["kill()", "finish(1)"], tools=(tool,))) for _ in range(2)
+        ]
+        for made, had in ((2, 2), (4, 2), (5, 1)):
+            assert await died(stage, home, calls=made) == had
+        waits = [await is_scheduled(handle) for handle in handles]
+        assert sorted(waits) == [False, True]
+        ended, other = handles if waits[1] else reversed(handles)
+        outcome = await ended.result()
+        assert outcome.reason.startswith("turn 1: WorkerKilled: 3 workers in a row")
+        assert await is_scheduled(other)
+        assert made_calls(stage) == "call\n" * 5
+        await other.cancel()
+        assert (await other.result()).status is JobStatus.CANCELLED
 
 
 async def test_a_worker_that_is_present_is_found_and_leaves_nothing(
