@@ -130,7 +130,7 @@ class BatchWorkflow(Ordered):
                 self.start(job)
             if self.wants_page():
                 self.soon(self.turn_page(), whole=True)
-            workflow.set_current_details(self.details())
+            self.tell_details()
             await workflow.wait_condition(
                 lambda: (
                     self.may_start()
@@ -142,10 +142,12 @@ class BatchWorkflow(Ordered):
             )
         return self.state()
 
-    def details(self) -> str:
-        """How the batch stands, as Temporal's own UI shows it: no event of the history."""
+    def tell_details(self) -> None:
+        """Say how the batch stands in Temporal's own UI: no event of the history."""
         waiting = len(self.waiting) + len(self.again) + self.pages.jobs
-        return f"{waiting} queued, {len(self.open)} running, {self.ends} runs of jobs ended"
+        workflow.set_current_details(
+            f"{waiting} queued, {len(self.open)} running, {self.ends} runs of jobs ended"
+        )
 
     def may_start(self) -> bool:
         """Whether a job waits that there is a place for, and something to spend."""
@@ -160,7 +162,7 @@ class BatchWorkflow(Ordered):
 
     async def told_of_its_end(self) -> bool:
         """Tell that no job is left, if somebody is to be told; whether there is work since then."""
-        workflow.set_current_details(self.details())
+        self.tell_details()
         await self.finishing.batch_ended()
         return self.has_work()
 
@@ -504,6 +506,7 @@ class BatchWorkflow(Ordered):
             # new one.
             again = retried.model_copy(update={"id": workflow.uuid4().hex, "origin": None})
             self.waiting.appendleft(again)
+            self.tell_details()
             return
         self.finishing.ended(outcome)
         # What came in a page is forgotten, or a batch of a hundred thousand jobs would not fit a
@@ -516,6 +519,7 @@ class BatchWorkflow(Ordered):
             self.ended[name] = status
         if anew is not None:
             self.wait(anew)
+        self.tell_details()
 
     def tries_again(self, job: JobOrder, outcome: JobOutcome | None) -> bool:
         """Whether a job that has ended so is to be started again."""

@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
 
+with workflow.unsafe.imports_passed_through():
+    from activities.verdicts import record_verdict
+    from runtime.interpreter.run import Verdict
 from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
 
 Result = TypeVar("Result")
@@ -71,3 +74,13 @@ async def call_within(activity: str, argument: Any, result: type[Result]) -> Res
         retry_policy=PATIENT,
     )
     return made
+
+
+async def recorded(verdict: Verdict | None) -> Verdict | None:
+    """The verdict that the history has of a stretch: ``verdict``, if that was made now.
+
+    By an activity of this worker itself, which ends with the workflow task that asks for it.
+    """
+    return await workflow.execute_local_activity(
+        record_verdict, verdict, start_to_close_timeout=LOCAL_LIMIT
+    )

@@ -184,4 +184,8 @@ class Finishing:
                 raise
             self._deaf = True
         else:
-            self._deaf = not answer.heard
+            # A refusal before the last try is an answer: who gives one is no dead receiver.
+            if answer.heard:
+                self._deaf = False
+            elif answer.tries >= tries:
+                self._deaf = True

@@ -25,7 +25,6 @@ with workflow.unsafe.imports_passed_through():
         TurnCall,
         TurnReply,
     )
-    from activities.verdicts import record_verdict
     from runtime.base.roles import Role
     from runtime.base.spec.models import Amount, ModelSettings
     from runtime.base.tokens import encoding
@@ -41,7 +40,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, Cause, JobFailed, JobStatus, Stop
     from workflows.approving import Approving
-    from workflows.calling import result_of
+    from workflows.calling import recorded, result_of
     from workflows.continuing import (
         CHECKPOINT_TURNS,
         Run,
@@ -56,7 +55,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.limits import (
         CALL_LIMIT,
         CHECK_TRIES,
-        LOCAL_LIMIT,
         SUMMARY_LIMIT,
         TOOL_LIMIT,
         sooner,
@@ -77,6 +75,11 @@ with workflow.unsafe.imports_passed_through():
 DOUBT = "prompt-may-be-too-long"
 """The patch since which a call is made again, with a smaller prompt, after errors that may mean
 that it was too long.
+"""
+
+CAME_MEANWHILE = "slice-came-meanwhile"
+"""The patch since which a call for which a slice was short is made again where another slice came
+while it was under way.
 """
 
 
@@ -354,13 +357,14 @@ class JobWorkflow(Ordered):
                 return self.called(prompt, restored)
             self.phase = Phase.MODEL
             call = self.turn_call(prompt, self.job.fitter.accepted if doubted is None else 0)
+            sent = self.job.ledger.granted
             try:
                 reply = await self.ask_model(call, prompt.suffix)
             except ActivityError as error:
                 # First, whatever comes of it: those attempts were paid for.
                 self.job.ledger.add_failed(failed_in(error))
                 cause = error.cause
-                if await self.granted_more(error):
+                if await self.granted_more(error, sent):
                     continue
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
                     self.job.refused(cause.message)
@@ -414,15 +418,19 @@ class JobWorkflow(Ordered):
         )
         return reply
 
-    async def granted_more(self, error: ActivityError) -> bool:
+    async def granted_more(self, error: ActivityError, sent: Amount | None) -> bool:
         """Whether the call was not made since its job's slice of the batch's budget does not hold
-        it, and the job has another now.
+        it, and the job has another now. ``sent`` is what it was granted when the call was sent.
         """
         cause = error.cause
         if not isinstance(cause, ApplicationError) or cause.type != BUDGET_SHORT:
             return False
         self.phase = Phase.GRANT
-        return await self.slices.granted(self.job.turn - 1, wanted_by(cause))
+        if await self.slices.granted(self.job.turn - 1, wanted_by(cause)):
+            return True
+        # What was asked for ahead may have come while the call was under way. Asked only then:
+        # elsewhere a release before this one does the same.
+        return self.job.ledger.granted != sent and workflow.patched(CAME_MEANWHILE)
 
     def may_be_too_long(self, cause: BaseException | None) -> bool:
         """Whether the prompt may have been too long by an error that does not say so; then the next
@@ -560,9 +568,7 @@ class JobWorkflow(Ordered):
                 if made is None or made.status is VerdictStatus.OK:
                     stretch = statement.advance(answer, made)
                     made = stretch.verdict
-            verdict = await workflow.execute_local_activity(
-                record_verdict, made, start_to_close_timeout=LOCAL_LIMIT
-            )
+            verdict = await recorded(made)
             # A replay found no recorded verdict and had run nothing: it is live from here on, so
             # once more.
             if verdict is None:

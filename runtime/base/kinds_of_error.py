@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 
 _SPECIFIC = (
-    (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>,;)\]]+", re.IGNORECASE), "<url>"),
+    # In brackets: an address of IPv6, or what was masked.
+    (
+        re.compile(r"\b[a-z][a-z0-9+.-]*://(?:\[[^\s\]]*\]|[^\s'\"<>,;)\[\]])+", re.IGNORECASE),
+        "<url>",
+    ),
     (re.compile(r"\bsha\d+:[0-9a-f]+…?", re.IGNORECASE), "<digest>"),
     (
         re.compile(

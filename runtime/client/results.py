@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -19,11 +20,15 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.standings import OPEN, QUEUED
 from runtime.base.values import JobKey
 from runtime.client.control import Control
+from runtime.client.statuses import told_of
 from runtime.job.stops import JobStatus
 from workflows.messages import BatchState
 
 PORTION = 64
 """Rows that are told at a time."""
+
+MOST_ASKED = 64
+"""Of so many open jobs each is asked what it does, or waits for; of more, their batch."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +93,8 @@ class Results:
             return replace(row, status=QUEUED, reason="waits for a place in its batch")
         if row.status != OPEN or self.control is None:
             return row
-        # The batch's word: to ask each open job itself would cost a request for each.
         if row.id in known.open:
-            return replace(row, status=JobStatus.RUNNING.value)
+            return await self._open(row, len(known.open), self.control)
         try:
             outcome = await self.control.outcome(JobKey(batch=self.batch, job=row.id))
         except RPCError:
@@ -98,3 +102,13 @@ class Results:
         if outcome is None:
             return row
         return replace(row, status=outcome.status.value, reason=outcome.reason)
+
+    async def _open(self, row: ResultRow, others: int, control: Control) -> ResultRow:
+        """The row of a job that its batch has open: as it says itself, where few are."""
+        key, told = JobKey(batch=self.batch, job=row.id), {}
+        if others <= MOST_ASKED:
+            with suppress(RPCError):
+                told = await told_of(control, [key])
+        # Else the batch's word: to ask each open job itself costs requests for each.
+        status, reason = told.get(key, (JobStatus.RUNNING.value, ""))
+        return replace(row, status=status, reason=reason)

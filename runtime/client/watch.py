@@ -186,7 +186,7 @@ class Watch:
             elif end.again:
                 events.append(Retried(end.outcome, end.again))
             else:
-                del self._pending[name]
+                self._forget(name)
                 events.append(Ended(end.outcome))
         self._known = max(news.first + len(news.ends), self._known)
         self._more = self._known < news.total
@@ -212,6 +212,13 @@ class Watch:
             self._pending[name] = self._pending.pop(name)
         return asked
 
+    def _forget(self, name: str) -> None:
+        """A job has ended: what is kept is of the open ones, however many there are."""
+        del self._pending[name]
+        self._seen.pop(name, None)
+        self._pauses.pop(name, None)
+        self._doubtful.discard(name)
+
     def _few(self, name: str) -> bool:
         """Whether so few jobs are open that each that is awake is asked in every round: who
         interrupts them is told of the last moment.
@@ -226,7 +233,7 @@ class Watch:
         if standing.outcome is not None:
             if not over and self._may_begin_again(job, standing.outcome):
                 return None
-            del self._pending[name]
+            self._forget(name)
             return Ended(standing.outcome)
         progress = standing.progress
         if progress is None:

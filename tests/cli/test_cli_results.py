@@ -20,10 +20,14 @@ from runtime.archive.job import JobArchive
 from runtime.archive.pages import write_page
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.base.kinds_of_error import kind_of_error
-from runtime.base.values import Usage
+from runtime.base.values import JobKey, Usage
 from runtime.cli.main import main
+from runtime.client import results as results_module
+from runtime.client.control import Standing
 from runtime.client.results import Results
-from workflows.messages import BatchState
+from runtime.job.phases import Phase
+from runtime.job.stops import JobStatus
+from workflows.messages import BatchState, JobProgress
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, failure_record, segment
@@ -172,16 +176,32 @@ class Asked:
         assert list(pages) == [self.page]
         return {"a", "x"}
 
+    async def standing(self, key: JobKey) -> Standing:
+        assert key == JobKey(batch="night", job="d")
+        paused = JobProgress(status=JobStatus.RUNNING, turn=2, phase=Phase.PAUSED)
+        return Standing("r", progress=paused)
+
 
 async def test_jobs_that_have_not_ended_are_told_by_their_batch(store: ObjectStore) -> None:
-    """What runs and what waits, also what has not begun; nobody asks the jobs one by one."""
+    """What waits, also what has not begun; what is open says itself that it is paused."""
     page = write_page(store, [{"key": {"batch": "night", "job": id}} for id in ("a", "x")])
     results = Results(store, "night", Asked(PageRef(digest=page, jobs=2)))  # type: ignore[arg-type]
     rows = [row async for row in results.rows(await results.known())]
     assert [(row.id, row.status) for row in rows] == [
-        ("a", "succeeded"), ("b", "failed"), ("c", "failed"), ("d", "running"),
+        ("a", "succeeded"), ("b", "failed"), ("c", "failed"), ("d", "paused"),
         ("x", "queued"), ("z", "queued"),
     ]  # fmt: skip
+
+
+async def test_of_many_open_jobs_none_is_asked(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their batch says that they run, in one answer."""
+    monkeypatch.setattr(results_module, "MOST_ASKED", 0)
+    page = write_page(store, [{"key": {"batch": "night", "job": id}} for id in ("a", "x")])
+    results = Results(store, "night", Asked(PageRef(digest=page, jobs=2)))  # type: ignore[arg-type]
+    rows = {row.id: row.status async for row in results.rows(await results.known())}
+    assert rows["d"] == "running"
 
 
 def test_few_rows_are_in_memory() -> None:
@@ -261,6 +281,7 @@ def test_failed_calls_are_grouped_too(
         ("object sha256:0af3 is gone", "object <digest> is gone"),
         ("run 01a202e5-ac98-7320-8c96-01e9c0461143 of night/a", "run <id> of <job>"),
         ("request req_8aXb-1 for a1b2c3d4e5f", "request <id> for <digest>"),
+        ("http://[::1]:8/a, http://h/[masked] (see [ftp://h/x])", "<url>, <url> (see [<url>])"),
         ("a\n  decade of facade, job-7", "a decade of facade, <job>"),
     ],
 )

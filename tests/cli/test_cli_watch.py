@@ -11,6 +11,7 @@ import pytest
 
 from runtime.base.spec.models import BatchSpec
 from runtime.base.values import JobKey
+from runtime.cli.reporters import PlainReporter
 from runtime.client import watch
 from runtime.client.control import Control, Standing
 from runtime.client.plans import Plan
@@ -139,3 +140,25 @@ def test_a_round_does_not_cost_by_the_number_of_jobs(monkeypatch: pytest.MonkeyP
     assert len(server.answers) == 500
     assert max(server.asked) == watch.MOST_ASKED
     assert max(server.answers) == 310
+
+
+def test_what_is_kept_of_jobs_does_not_grow_with_their_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many have ended, ``run`` keeps notes on those alone that may be open."""
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0)
+    server, at_once = Thousands(400, at_once=30), 30
+
+    async def most() -> int:
+        following = Watch(
+            cast(Control, server), Plan(BatchSpec(batch="many", jobs=()), tuple(server.names))
+        )
+        reporter, kept = PlainReporter(), 0
+        async for event in following.events():
+            reporter.turn(event) if isinstance(event, Turn) else reporter.ended(event.outcome)
+            notes = following._seen, following._pauses, following._doubtful, reporter._told
+            kept = max(kept, *map(len, notes))
+        return kept
+
+    # Those that run now and the ten that are told of next.
+    assert at_once <= asyncio.run(most()) <= at_once + 20

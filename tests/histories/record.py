@@ -30,8 +30,7 @@ from runtime.client.resets import outcome_of_reset, reset
 from tests.eventually import eventually, until_phase, until_turn
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage, events_of
-from workflows.batch import BatchWorkflow
-from workflows.messages import BatchOrder, JobOrder, Note, Submission
+from workflows.messages import Note
 
 HERE = Path(__file__).parent
 _IDENTITY = re.compile(r"\d+@[\w.-]+")
@@ -160,21 +159,8 @@ async def forked(stage: Stage) -> None:
 
 async def batch(stage: Stage) -> None:
     """Two jobs of a batch, one at a time."""
-    orders = tuple(
-        JobOrder(
-            key=JobKey(batch=stage.batch, job=name),
-            spec=stage.spec(["finish(1)"], id=name),
-            definition="d",
-        )
-        for name in ("job", "second")
-    )
-    handle = await stage.client.start_workflow(
-        BatchWorkflow.run,
-        BatchOrder(batch=stage.batch),
-        id=batch_workflow_id(stage.batch),
-        task_queue=stage.queue,
-    )
-    await handle.execute_update(BatchWorkflow.submit, Submission(jobs=orders, concurrency=1))
+    orders = tuple(stage.order(["finish(1)"], id=name) for name in ("job", "second"))
+    handle = await stage.submit(*orders, concurrency=1)
     await handle.result()
 
 

@@ -1,6 +1,4 @@
-"""A real Temporal dev server for the session, and a stage on which a test runs jobs and has their
-histories replayed.
-"""
+"""A stage on which a test runs jobs and has their histories replayed."""
 
 from __future__ import annotations
 
@@ -10,15 +8,6 @@ from pathlib import Path
 import pytest_asyncio
 from stage import Stage
 from temporalio.testing import WorkflowEnvironment
-
-from tests.servers.temporal_server import temporal_server
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def temporal() -> AsyncIterator[WorkflowEnvironment]:
-    """The server; its client converts pydantic values."""
-    async with temporal_server() as environment:
-        yield environment
 
 
 @pytest_asyncio.fixture(loop_scope="session")

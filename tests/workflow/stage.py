@@ -23,7 +23,7 @@ from runtime.archive.stores import open_store
 from runtime.base.home import Home
 from runtime.base.spec.models import Budget, JobSpec, ModelSettings
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id
+from runtime.base.workflow_ids import TASK_LIMIT, batch_workflow_id, job_workflow_id
 from runtime.server.authentic import key_of, signed_converter
 from runtime.server.embedded import NAMESPACE
 from runtime.worker.worker import make_worker
@@ -32,7 +32,15 @@ from tests.workflow.prompt_rules import unexplained, violations_of
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
 from workflows.job import JobWorkflow
-from workflows.messages import TASK_QUEUE, JobOrder, JobOutcome, Origin
+from workflows.messages import (
+    TASK_QUEUE,
+    BatchOrder,
+    BatchState,
+    JobOrder,
+    JobOutcome,
+    Origin,
+    Submission,
+)
 
 
 class Stage:
@@ -99,6 +107,28 @@ class Stage:
             task_queue=self.queue,
             task_timeout=task_timeout,
         )
+
+    def order(self, replies: Sequence[Any] | str, **options: Any) -> JobOrder:
+        """A job of the batch; see ``spec``."""
+        spec = self.spec(replies, **options)
+        return JobOrder(key=JobKey(batch=self.batch, job=spec.id), spec=spec, definition="d")
+
+    async def begin_batch(self) -> WorkflowHandle[BatchWorkflow, BatchState]:
+        """Start the batch, without a job."""
+        return await self.client.start_workflow(
+            BatchWorkflow.run,
+            BatchOrder(batch=self.batch),
+            id=batch_workflow_id(self.batch),
+            task_queue=self.queue,
+        )
+
+    async def submit(
+        self, *orders: JobOrder, **options: Any
+    ) -> WorkflowHandle[BatchWorkflow, BatchState]:
+        """Start the batch with these jobs; ``options`` are those of a ``Submission``."""
+        handle = await self.begin_batch()
+        await handle.execute_update(BatchWorkflow.submit, Submission(jobs=orders, **options))
+        return handle
 
     def archive(self, spec: JobSpec) -> JobArchive:
         """A job's part of the archive."""

@@ -5,6 +5,9 @@ wanted again.
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 
 import pytest
 from stage import Stage, events_of, replayer
@@ -14,12 +17,12 @@ from runtime.archive.notices import notices
 from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.models import ToolSpec
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
+from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
-from workflows.messages import BatchOrder, JobOrder, Note, Submission
+from workflows.messages import Note, Submission
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -29,20 +32,10 @@ async def test_wishes_are_for_jobs_that_wait_or_run_and_may_come_twice(stage: St
     and the batch ends.
     """
     orders = tuple(
-        JobOrder(
-            key=JobKey(batch=stage.batch, job=name),
-            spec=stage.spec([{"code": "finish(1)", "delay": delay}], id=name),
-            definition="d",
-        )
+        stage.order([{"code": "finish(1)", "delay": delay}], id=name)
         for name, delay in (("first", 60.0), ("second", 60.0), ("third", 0.0))
     )
-    handle = await stage.client.start_workflow(
-        BatchWorkflow.run,
-        BatchOrder(batch=stage.batch),
-        id=batch_workflow_id(stage.batch),
-        task_queue=stage.queue,
-    )
-    await handle.execute_update(BatchWorkflow.submit, Submission(jobs=orders, concurrency=1))
+    handle = await stage.submit(*orders, concurrency=1)
     for name in ("second", "second", "first", "first", "nobody"):
         await handle.signal(BatchWorkflow.withdraw, Note.of(name))
     state = await handle.result()
@@ -66,17 +59,9 @@ async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(
 
     Given again, the rerun is not started again.
     """
-    key = JobKey(batch=stage.batch, job="one")
-    spec = stage.spec([{"code": "finish(1)", "delay": 60.0}], id="one")
-    order = JobOrder(key=key, spec=spec, definition="d")
-    batch = await stage.client.start_workflow(
-        BatchWorkflow.run,
-        BatchOrder(batch=stage.batch),
-        id=batch_workflow_id(stage.batch),
-        task_queue=stage.queue,
-    )
-    await batch.execute_update(BatchWorkflow.submit, Submission(jobs=(order,), concurrency=1))
-    job = stage.client.get_workflow_handle(job_workflow_id(key))
+    order = stage.order([{"code": "finish(1)", "delay": 60.0}], id="one")
+    batch = await stage.submit(order, concurrency=1)
+    job = stage.client.get_workflow_handle(job_workflow_id(order.key))
 
     async def runs() -> bool:
         return await describe(stage.client, job.id) is not None
@@ -118,22 +103,11 @@ async def test_ends_are_told_once_each_and_the_batchs_last(
     # Several run at a time: each line is one write.
     command = f"printf '%s\\n' \"$(cat)\" >> {said.name}; exit {0 if hears else 1}"
     orders = tuple(
-        JobOrder(
-            key=JobKey(batch=stage.batch, job=name),
-            spec=stage.spec([{"code": code}], id=name),
-            definition="d",
-        )
+        stage.order([{"code": code}], id=name)
         for name, code in (("one", "finish(1)"), ("two", "finish(2)"), ("three", "finish(3)"))
     )
-    handle = await stage.client.start_workflow(
-        BatchWorkflow.run,
-        BatchOrder(batch=stage.batch),
-        id=batch_workflow_id(stage.batch),
-        task_queue=stage.queue,
-    )
     on_finish = OnFinish(command=command, directory=str(stage.path), timeout=120.0)
-    submission = Submission(jobs=orders, concurrency=2, on_finish=on_finish)
-    await handle.execute_update(BatchWorkflow.submit, submission)
+    handle = await stage.submit(*orders, concurrency=2, on_finish=on_finish)
     state = await handle.result()
     assert set(state.ended.values()) == {JobStatus.SUCCEEDED}
     shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
@@ -146,6 +120,62 @@ async def test_ends_are_told_once_each_and_the_batchs_last(
     assert len({one["key"] for one in told}) == 4
     kept = list(notices(stage.store, stage.batch))
     assert [one.heard for one in kept] == [hears] * 4
+    await replayer().replay_workflow(await handle.fetch_history())
+
+
+async def test_each_end_is_seen_while_others_run(stage: Stage) -> None:
+    """In Temporal's own UI, also where no job waits for the place that became free."""
+    orders = tuple(
+        stage.order([{"code": "finish(1)", "delay": delay}], id=name)
+        for name, delay in (("long", 600.0), ("short", 0.0))
+    )
+    handle = await stage.submit(*orders, concurrency=2)
+
+    async def seen() -> bool:
+        query = "__temporal_workflow_metadata"
+        shown = await handle.query(query, result_type=WorkflowMetadata)
+        return shown.current_details == "0 queued, 1 running, 1 runs of jobs ended"
+
+    await eventually(seen, "the end of the short one is seen")
+    await handle.signal(BatchWorkflow.withdraw, Note.of("long"))
+    assert (await handle.result()).ended["long"] is JobStatus.CANCELLED
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Wants to hear nothing of the job ``one``, and of any other end at the second try."""
+
+    keys: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        """Answer."""
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        again = body["key"] in self.keys
+        self.keys.append(body["key"])
+        refused = 404 if body.get("job") == "one" else 500
+        self.send_response(200 if again else refused)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+async def test_who_refuses_one_end_is_told_of_the_others_until_heard(stage: Stage) -> None:
+    """A refusal for good is an answer: its receiver is not taken for dead."""
+    orders = tuple(stage.order([{"code": "finish(1)"}], id=name) for name in ("one", "two"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/"
+            hook = OnFinish(webhook=url, directory=str(stage.path), timeout=120.0)
+            handle = await stage.submit(*orders, concurrency=1, on_finish=hook)
+            await handle.result()
+        finally:
+            server.shutdown()
+            serving.join()
+    told = {(one.job, one.event): one.heard for one in notices(stage.store, stage.batch)}
+    assert told == {("one", "job"): False, ("two", "job"): True, ("", "batch"): True}
     await replayer().replay_workflow(await handle.fetch_history())
 
 

@@ -7,12 +7,11 @@ from stage import Stage, replayer
 
 from runtime.base.spec.models import BatchBudget, Budget
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
+from runtime.base.workflow_ids import job_workflow_id
 from runtime.job.stops import JobStatus
 from tests.eventually import until_phase, until_turn
-from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
-from workflows.messages import BatchOrder, JobOrder, JobOutcome, Note, Submission
+from workflows.messages import JobOutcome, Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -42,28 +41,15 @@ async def test_a_batch_spends_no_more_than_its_budget(stage: Stage) -> None:
     """Jobs begin with slices, ask for more, and end with the reason when there is none."""
     names = ("a", "b", "c")
     orders = tuple(
-        JobOrder(
-            key=JobKey(batch=stage.batch, job=name),
-            spec=stage.spec(
-                ["x = 1"] * 40,
-                id=name,
-                budget=Budget(turns=40, tokens=10**9, usd=1000.0),
-                model_options={"price": PRICE},
-            ),
-            definition="d",
+        stage.order(
+            ["x = 1"] * 40,
+            id=name,
+            budget=Budget(turns=40, tokens=10**9, usd=1000.0),
+            model_options={"price": PRICE},
         )
         for name in names
     )
-    handle = await stage.client.start_workflow(
-        BatchWorkflow.run,
-        BatchOrder(batch=stage.batch),
-        id=batch_workflow_id(stage.batch),
-        task_queue=stage.queue,
-    )
-    budget = BatchBudget(usd=0.5)
-    await handle.execute_update(
-        BatchWorkflow.submit, Submission(jobs=orders, concurrency=2, budget=budget)
-    )
+    handle = await stage.submit(*orders, concurrency=2, budget=BatchBudget(usd=0.5))
     state = await handle.result()
     assert set(state.ended.values()) == {JobStatus.BUDGET}
     outcomes: list[JobOutcome] = []
@@ -75,3 +61,15 @@ async def test_a_batch_spends_no_more_than_its_budget(stage: Stage) -> None:
     words = "what is left of the batch's budget ($0.50) holds no other call"
     assert all(outcome.reason.startswith(words) for outcome in outcomes)
     await replayer().replay_workflow(await handle.fetch_history())
+
+
+async def test_a_slice_that_comes_while_a_call_is_under_way_is_used(stage: Stage) -> None:
+    """Jobs whose first slices hold one call each, of a budget that holds all calls, succeed."""
+    names = ("a", "b", "c", "d")
+    orders = tuple(stage.order(["x = 1", "x = 2", "finish(x)"], id=name) for name in names)
+    handle = await stage.submit(*orders, concurrency=2, budget=BatchBudget(tokens=30_000))
+    state = await handle.result()
+    assert state.ended == dict.fromkeys(names, JobStatus.SUCCEEDED)
+    for name in names:
+        job = stage.client.get_workflow_handle(job_workflow_id(JobKey(batch=stage.batch, job=name)))
+        await replayer().replay_workflow(await job.fetch_history())
