@@ -63,7 +63,10 @@ class Preparing:
             return False
         job, waited = self._moment.job, False
         for preparation in job.graph.background.begin(
-            turn=job.turn, now=now, asleep=job.sleeping.to_prepare(job.graph)
+            turn=job.turn,
+            now=now,
+            version=job.desk.workspace,
+            asleep=job.sleeping.to_prepare(job.graph),
         ):
             waited |= preparation.material is not None
             handle = await self._effects.prepare(preparation)

@@ -5,7 +5,7 @@ queue of what they brought.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from runtime.context import payloads
 from runtime.context.material import material_of
@@ -59,6 +59,9 @@ class Background:
         self._failed: dict[str, tuple[int, int]] = {}
         self._turn = 0
 
+    # Preparations that run are begun anew, which sets the turn.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"_store", "_at_a_time", "_running", "_turn"})
+
     @property
     def tally(self) -> Tally:
         """What became of the payloads so far."""
@@ -70,9 +73,15 @@ class Background:
         return bool(self._queue.waiting)
 
     def begin(
-        self, *, turn: int, now: float, asleep: Collection[str] | None = None
+        self,
+        *,
+        turn: int,
+        now: float,
+        version: str = "",
+        asleep: Collection[str] | None = None,
     ) -> tuple[Preparation, ...]:
-        """The preparations to start after the tick of ``turn``.
+        """The preparations to start after the tick of ``turn``, of this ``version`` of the job's
+        own workspace, if it has one.
 
         Each comes back by ``ready`` or ``failed``, or not at all.
 
@@ -90,18 +99,20 @@ class Background:
                 : self._at_a_time - len(self._running)
             ]:
                 self._number += 1
-                preparation = self._preparation(state, self._number, turn, now)
+                preparation = self._preparation(state, self._number, turn, now, version)
                 self._running[preparation.payload_id] = preparation
                 begun.append(preparation)
         return tuple(begun)
 
-    def _preparation(self, state: AnyNode, number: int, turn: int, now: float) -> Preparation:
+    def _preparation(
+        self, state: AnyNode, number: int, turn: int, now: float, version: str = ""
+    ) -> Preparation:
         return Preparation(
             number=number,
             turn=turn,
             obj_id=state.obj_id,
             kind=PayloadKind.RENDER,
-            basis=payloads.basis_of(self._store, state),
+            basis=payloads.basis_of(self._store, state, version),
             request=payloads.request_for(state),
             material=material_of(self._store, state) if isinstance(state, GroupState) else None,
             begun_at=now,

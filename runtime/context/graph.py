@@ -10,7 +10,7 @@ or looks at a clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 from runtime.context import (
     api,
@@ -68,6 +68,9 @@ class ContextGraph:
         self.background = Background(self._store)
         self._table = HandleTable(self._store, self._calls.changed)
         self._stored_at = 0
+
+    # They look at the store; what was archived is compared anew.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset({"_calls", "_table", "_stored_at"})
 
     def call_function(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, turn: int

@@ -10,6 +10,7 @@ from posixpath import dirname, normpath
 from typing import Any
 
 from runtime.context.index import creation_order
+from runtime.context.sources import of_workspace
 from runtime.context.states import Change, Written
 from runtime.context.store import Cause, NodeStore
 
@@ -70,8 +71,7 @@ class OwnChanges:
 
 def mark(store: NodeStore, changes: OwnChanges) -> None:
     """Mark all views whose source was changed, or may have been, by the statement under way."""
-    # What has a scheme is no file: nothing that a statement writes changes it.
-    paths = [path for path, views in store.index.paths.items() if views and "://" not in path]
+    paths = [path for path, views in store.index.paths.items() if views and of_workspace(path)]
     views = creation_order(o for path in paths for o in store.index.paths[path])
     for obj_id in views:
         state = store.view(obj_id)

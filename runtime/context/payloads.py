@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from pydantic import Field
+
 from runtime.base.digests import digest_of
 from runtime.base.effect_numbers import UNWRITTEN, prepared_effect
 from runtime.context import groups, views
@@ -22,7 +24,13 @@ from runtime.context.calls import apply_reading
 from runtime.context.holding import in_sight
 from runtime.context.index import creation_order
 from runtime.context.material import Material
-from runtime.context.sources import ReadRequest, ReadResult, ReadStatus, note_after_failure
+from runtime.context.sources import (
+    ReadRequest,
+    ReadResult,
+    ReadStatus,
+    note_after_failure,
+    of_workspace,
+)
 from runtime.context.states import AnyNode, ContextValue, FreqKind, GroupState, ViewState
 from runtime.context.store import Cause, NodeStore
 
@@ -45,12 +53,23 @@ class PayloadKind(StrEnum):
 
 class Basis(ContextValue):
     """What a payload was prepared from: digests of the node, of its policy, and of what it depends
-    on.
+    on; and the version of the job's own workspace that was read, where one was.
+
+    The version is told, and decides nothing: a payload that was read of another version is the
+    node's as long as the job changed nothing that the node shows.
     """
 
     obj_digest: str
     policy_hash: str
     deps_hash: str
+    # What was archived before it was told has none.
+    version: str = Field(default="", exclude_if=lambda version: not version)
+
+    def is_still(self, now: Basis) -> bool:
+        """Whether the node is what it was: its basis ``now`` differs in no more than the
+        version.
+        """
+        return self.evolve(version="") == now.evolve(version="")
 
 
 class Cost(ContextValue):
@@ -154,8 +173,10 @@ class Tally(ContextValue):
     failed: int = 0
 
 
-def basis_of(store: NodeStore, state: AnyNode) -> Basis:
-    """What a payload prepared now would be prepared from."""
+def basis_of(store: NodeStore, state: AnyNode, version: str = "") -> Basis:
+    """What a payload prepared now would be prepared from; ``version`` is that of the job's own
+    workspace, if it has one.
+    """
     if isinstance(state, GroupState):
         deps: Any = [member.digest for member in groups.seen_now(store, state)]
     elif isinstance(state, ViewState):
@@ -167,6 +188,7 @@ def basis_of(store: NodeStore, state: AnyNode) -> Basis:
         obj_digest=store.digest(state.obj_id),
         policy_hash=digest_of([state.lod, state.base_lod, state.tokens, position]),
         deps_hash=digest_of(deps),
+        version=version if isinstance(state, ViewState) and of_workspace(state.path) else "",
     )
 
 
@@ -177,7 +199,7 @@ def holds(store: NodeStore, obj_id: str, basis: Basis) -> bool:
     state = store.nodes.get(obj_id)
     if state is None or not (_runs_async(state) or state.awaits_summary):
         return False
-    return basis_of(store, state) == basis and obj_id in in_sight(store)
+    return basis.is_still(basis_of(store, state)) and obj_id in in_sight(store)
 
 
 def _runs_async(state: AnyNode) -> bool:

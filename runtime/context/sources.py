@@ -36,6 +36,13 @@ NO_WRITER = "structure, for no model writes summaries in this job (summary_model
 """The note of a reading at level 2 in a job without a model for summaries."""
 
 
+def of_workspace(path: str) -> bool:
+    """Whether a path is one of the workspace: what has a scheme is no file, and nothing that a
+    statement writes changes it.
+    """
+    return "://" not in path
+
+
 class ReadStatus(StrEnum):
     """How a read ended.
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from runtime.context.describe import describe_change
 from runtime.context.index import Index
@@ -105,6 +105,12 @@ class NodeStore:
         self._now = 0.0
         self._thread = 0
         self._digests: dict[str, tuple[AnyNode, str]] = {}
+
+    # Who makes a store gives the first two, each run of the job tells of its sub-jobs, an open call
+    # has the underlined three, and the rest is made from the nodes.
+    MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
+        {"count", "writer", "sub_jobs", "_turn", "_now", "_thread", "index", "_digests"}
+    )
 
     @contextmanager
     def open(self, turn: int, now: float = 0.0) -> Iterator[None]:

@@ -5,6 +5,7 @@ elsewhere.
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from context_memory import Job, numbered, words
@@ -42,6 +43,45 @@ def test_checkpoint_is_the_whole_graph(job: Job) -> None:
     assert [other.graph.render(i) for i in other.graph.obj_ids] == [
         job.graph.render(i) for i in job.graph.obj_ids
     ]
+
+
+def _as_new(part: Any, new: Any) -> set[str]:
+    """The attributes that are not declared as made anew, and are as in a new one all the same."""
+    assert set(vars(part)) >= part.MADE_ANEW, "what is declared is there"
+    kept = set(vars(part)) - part.MADE_ANEW
+    return {name for name in kept if getattr(part, name) == getattr(new, name)}
+
+
+def test_every_attribute_of_a_graph_is_saved_or_made_anew() -> None:
+    """A new attribute must be put into the checkpoint, or declared as made anew; and into the
+    snapshot of a statement, if one may change it.
+    """
+    job = Job({"a.txt": numbered(6), "b.txt": numbered(6)}, ContextGraph(words, writer=True))
+    foo = job.view("a.txt", freq="Async")
+    group = job.group(foo, job.view("b.txt"), tokens=100)
+    job.graph.learn_names({"foo": foo, "g": group})
+    job.graph.pause_out_of_sight(turn=job.turn)
+    job.tick()
+    preparations = job.begin()
+    job.prepared(preparations[foo])
+    job.graph.background.failed(preparations[group].payload_id, job.now)
+    job.feed()
+    job.on(foo, "SetLod", 1)
+    job.feed()
+    job.graph.stored_states(changed_only=True)
+    job.on(foo, "SetLod", 0)
+    job.call("wait", 60)
+    graph, new = job.graph, ContextGraph(words, writer=True)
+    assert set(vars(graph)) - graph.MADE_ANEW == {"_store", "background"}
+    assert _as_new(graph._store, new._store) | _as_new(graph.background, new.background) == set()
+
+    loaded = ContextGraph.load(json.loads(json.dumps(graph.dump())), words, writer=True)
+    assert _as_new(loaded._store, new._store) == set()
+    assert _as_new(loaded.background, new.background) == set()
+
+    taken_back = ContextGraph(words, writer=True)
+    taken_back.restore(graph.snapshot())
+    assert _as_new(taken_back._store, new._store) == {"held"}, "set when a statement has ended well"
 
 
 def test_checkpoint_of_another_version_is_refused(job: Job) -> None:

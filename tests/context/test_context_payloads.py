@@ -46,6 +46,26 @@ def test_nothing_changes_between_the_end_of_a_preparation_and_the_tick(job: Job)
     assert set(applied.payload_meta["basis"]) == {"obj_digest", "policy_hash", "deps_hash"}
 
 
+def test_a_basis_names_the_version_that_is_read(job: Job) -> None:
+    """Of the job's own workspace, and of no page or other job; another version of the rest of the
+    files does not make the payload stale.
+    """
+    job.files["https://a.example/b"] = "page"
+    foo, far = job.view("a.txt", freq="Async"), job.view("https://a.example/b", freq="Async")
+    job.tick()
+    begun = {p.obj_id: p for p in job.graph.background.begin(turn=job.turn, now=1.0, version="v1")}
+    assert (begun[foo].basis.version, begun[far].basis.version) == ("v1", "")
+    job.files |= {"a.txt": "two", "https://a.example/b": "other"}
+    job.graph.take_events(lambda: "e")
+    for preparation in begun.values():
+        job.prepared(preparation)
+    assert job.graph.background.cancel() == ()
+    job.tick()
+    assert job.get(foo, "text") == "two"
+    told = [e for e in job.graph.take_events(lambda: "e") if isinstance(e, AsyncPayloadApplied)]
+    assert [event.payload_meta["basis"].get("version") for event in told] == ["v1", None]
+
+
 @pytest.mark.parametrize(
     ("method", "args"),
     [("Pause", ()), ("SetTokens", (5,)), ("SetPos", (1,)), ("Run", ("Sync",)), ("SetLod", (1,))],

@@ -136,6 +136,8 @@ def test_every_attribute_of_a_job_is_saved_or_made_anew(tmp_path: Path) -> None:
         whole = {name for name in kept if hasattr(vars(part)[name], "restore")}
         assert kept <= saving.was_read, type(part).__name__
         assert kept == restoring.was_set | (restoring.was_read & whole), type(part).__name__
+    # Parts of parts, each with one thing that is saved; the graph has a test of its own.
+    assert [set(vars(part)) for part in (job.desk.outputs, job.ledger.sub_jobs)] == [{"known"}] * 2
     session = {field.name for field in dataclasses.fields(job.session)}
     names = {field.name for field in dataclasses.fields(job.session.names)}
     assert session == {"dump", "names", "pieces"}

@@ -1,5 +1,5 @@
-"""The server and the stage of the workflow tests; every history that a test here makes is replayed
-when it is over.
+"""The stage of the workflow tests, and a server on which jobs go on in other runs early; every
+history that a test here makes is replayed when it is over.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from tests.workflow.stage import Stage
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def temporal() -> AsyncIterator[WorkflowEnvironment]:
-    """A server that suggests early to continue as new."""
+async def hurried() -> AsyncIterator[WorkflowEnvironment]:
+    """A server that suggests early to continue as new: what a module of long jobs has as its
+    ``temporal``.
+    """
     # A run of a job is asked to continue as new after some thirty turns, not after six hundred.
     async with temporal_server("limit.historyCount.suggestContinueAsNew=60") as environment:
         yield environment

@@ -20,6 +20,9 @@ from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow
 from workflows.messages import JobOrder, JobOutcome, Origin
 
+BUSY = "n = 0\nwhile n < 500_000:\n    n += 1\nprint(turn)\nturn += 1"
+"""A statement that takes some 50 to 100 ms of the interpreter."""
+
 
 def reexecution(stage: Stage, job: str, run: str, start: int, **fields: Any) -> ReplayOrder:
     """The order to execute the statements of ``run`` from ``start`` on again."""

@@ -14,6 +14,12 @@ from benchmarks.growing_context import measure
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
+@pytest.fixture
+def temporal(hurried: WorkflowEnvironment) -> WorkflowEnvironment:
+    """Jobs go on in other runs meanwhile."""
+    return hurried
+
+
 async def test_history_grows_by_what_is_new(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
     """With 2,090 tokens more in each prompt, the last calls add to the history what the first
     added.

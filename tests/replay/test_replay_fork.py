@@ -10,6 +10,7 @@ import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.service import RPCError, RPCStatusCode
+from temporalio.testing import WorkflowEnvironment
 
 from activities.record import RunName
 from runtime.archive.checkpoints import last_checkpoint
@@ -29,6 +30,12 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 TURNS = 70
 """Past the first checkpoint, at turn 64, and through a continue-as-new."""
+
+
+@pytest.fixture
+def temporal(hurried: WorkflowEnvironment) -> WorkflowEnvironment:
+    """Jobs go on in other runs meanwhile."""
+    return hurried
 
 
 def _statements() -> list[str]:

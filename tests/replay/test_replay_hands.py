@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from temporalio.testing import WorkflowEnvironment
 
 from activities.record import RunName
 from runtime.archive.divergences import divergences
@@ -34,6 +36,12 @@ MOVES = [
     "move('deep', f'deep{n}')\nn += 1\n1 / 0",
     "delete('log')\nn += 1",
 ]
+
+
+@pytest.fixture
+def temporal(hurried: WorkflowEnvironment) -> WorkflowEnvironment:
+    """Jobs go on in other runs meanwhile."""
+    return hurried
 
 
 def statements(turns: int) -> list[str]:
@@ -73,7 +81,13 @@ def told(archive: JobArchive, run: str, turns: int) -> list[str]:
     ]
 
 
-async def test_back_at_each_statement_its_files_are_there(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("tracking", "starts"), [("found", range(1, 15)), ("copied", (1, 6, 9))], indirect=["tracking"]
+)
+@pytest.mark.usefixtures("tracking")
+async def test_back_at_each_statement_its_files_are_there(
+    stage: Stage, starts: Sequence[int]
+) -> None:
     """Executed again from each statement on, each comes to the files that it came to before, and
     the next prompt names the same statements.
     """
@@ -88,7 +102,7 @@ async def test_back_at_each_statement_its_files_are_there(stage: Stage) -> None:
         "14: by turn 13's statement",
         "14: since turn 13's statement",
     ]
-    for start in range(1, turns + 1):
+    for start in starts:
         outcome, found = await replayed(stage, "job", reexecution(stage, "job", run, start))
         assert [one.line() for one in found] == [], start
         assert versions(archive, outcome.run, turns) == before, start

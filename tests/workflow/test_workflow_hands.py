@@ -20,6 +20,9 @@ from runtime.client.control import Control
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 
+both_ways = pytest.mark.usefixtures("tracking")
+"""Of finding what a command changed."""
+
 pytestmark = [
     pytest.mark.server,
     pytest.mark.sandbox,
@@ -37,6 +40,9 @@ STATEMENTS = [
     "finish([open('c.txt').read(), os.path.exists('new/link')])",
 ]
 """By the second, a view is of a file that the job itself changes."""
+
+WAYS = {"linked", "own"}
+"""The folders of a worker's disk for the files of jobs that are tracked in an overlay, and not."""
 
 AFTER = [
     {"a.txt": "alpha\n"},
@@ -71,8 +77,10 @@ def hands(stage: Stage, replies: list[str], **options: object) -> JobSpec:
     return stage.spec(replies, **{"writable": Writable(), **options})
 
 
-@pytest.mark.smoke
-async def test_each_effect_makes_a_version(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "tracking", [pytest.param("found", marks=pytest.mark.smoke), "copied"], indirect=True
+)
+async def test_each_effect_makes_a_version(stage: Stage, tracking: str) -> None:
     """Statements, commands and what ``open`` writes; each turn's version is in its step, and the
     directory that the job began with is not touched.
     """
@@ -81,6 +89,7 @@ async def test_each_effect_makes_a_version(stage: Stage) -> None:
     archive = stage.archive(spec)
     end = archive.end(outcome.run)
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, len(STATEMENTS))
+    assert WAYS & {path.name for path in (stage.path / "host").iterdir()} == {tracking}
     assert end is not None
     assert end.result == ["beta\nmore\n", False]
     for turn, expected in enumerate(AFTER):
@@ -103,6 +112,7 @@ async def test_each_effect_makes_a_version(stage: Stage) -> None:
     ]
 
 
+@both_ways
 async def test_an_effect_is_two_writes(stage: Stage) -> None:
     """Whatever it changes; one that changes nothing makes no version."""
     code = [
@@ -153,6 +163,7 @@ async def test_verify_covers_versions_and_their_bytes(stage: Stage) -> None:
             assert key in {finding.key for finding in found}
 
 
+@both_ways
 async def test_a_statement_that_is_taken_back_leaves_the_files_too(stage: Stage) -> None:
     """One that raises keeps what it did; one that exceeds a limit is taken back whole."""
     code = [
@@ -168,6 +179,7 @@ async def test_a_statement_that_is_taken_back_leaves_the_files_too(stage: Stage)
         assert found == {"a.txt": "alpha\n", "kept.txt": "1"}
 
 
+@both_ways
 async def test_a_job_begins_empty_or_as_another_left_it(stage: Stage) -> None:
     """With no directory, and with ``holdfast://JOB@N``."""
     first = hands(stage, ["write('x', '1')", "write('x', '2')", "finish(1)"], workspace="")
@@ -191,6 +203,7 @@ async def test_what_cannot_be_opened_ends_its_job_with_the_reason(stage: Stage) 
     assert "nowhere" in outcome.reason
 
 
+@both_ways
 async def test_left_out_is_neither_copied_nor_kept(stage: Stage) -> None:
     """By commands, and by statements, which are told."""
     (stage.workspace / "logs").mkdir()
@@ -254,6 +267,7 @@ async def test_another_host_goes_on_with_the_same_files(
     assert end.result == ["1\nhalf\nwhole\n", "700\n2\n"]
 
 
+@both_ways
 async def test_a_set_up_runs_once_and_is_read(stage: Stage) -> None:
     """For two jobs with equal files, before their first turns; its log is archived."""
     setup = "echo making; mkdir -p /env/bin; cp a.txt /env/found; date +%N > /env/when; echo changed > a.txt"
@@ -269,7 +283,8 @@ async def test_a_set_up_runs_once_and_is_read(stage: Stage) -> None:
         assert recorded_stream(archive, outcome.run, 0, 0, "setup") == b"making\n"
     assert results[0] == results[1]
     assert results[0].startswith("alpha\nalpha\n")
-    assert not list((stage.path / "host" / "linked").glob("*/*")), "ended jobs leave no files"
+    for way in WAYS:
+        assert not list((stage.path / "host" / way).glob("*/*")), "ended jobs leave no files"
 
 
 async def test_a_set_up_that_fails_ends_its_job_with_what_it_printed(stage: Stage) -> None:
@@ -281,6 +296,7 @@ async def test_a_set_up_that_fails_ends_its_job_with_what_it_printed(stage: Stag
     assert "no such thing" in outcome.reason
 
 
+@both_ways
 async def test_secrets_reach_commands_and_come_back_masked(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

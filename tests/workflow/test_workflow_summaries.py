@@ -15,7 +15,8 @@ from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.verify import damage, verify_job
-from runtime.base.spec.models import ModelSettings
+from runtime.archive.workspaces import workspace_after
+from runtime.base.spec.models import ModelSettings, Writable
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 
@@ -72,6 +73,27 @@ async def test_the_structure_stands_in_until_the_summary_is_there(stage: Stage) 
     ended = other.end(other.runs()[-1])
     assert ended is not None and ended.result == "- adds numbers"
     assert (stage.path / "writer.calls").read_text() == "call\n"
+
+
+async def test_what_was_read_names_the_version_of_the_jobs_own_files(stage: Stage) -> None:
+    """The events of a payload name the version that was read for it: that of the turn in which it
+    began.
+    """
+    agent = stage.path / "agent.py"
+    agent.write_text(AGENT.replace("a = view", "write('a.py', 'def add(): ...\\\\n')\\na = view"))
+    outcome, archive = await stage.run(
+        f"scripted/{agent}", summary_model=writer(stage), writable=Writable()
+    )
+    assert outcome.status is JobStatus.SUCCEEDED
+    told = [
+        event["payload_meta"]
+        for step in archive.steps(outcome.run)
+        for event in step.events or ()
+        if event["type"].startswith("async_payload")
+    ]
+    written = workspace_after(archive, outcome.run, 1)
+    assert [meta["basis"]["version"] for meta in told] == [written, written]
+    assert [meta["source"][0] for meta in told] == [2, 2]
 
 
 async def test_a_job_without_a_model_for_summaries_says_so(stage: Stage) -> None:
