@@ -225,6 +225,11 @@ class _Started:
                 os.close(descriptor)
 
 
+def command_line(binary: str, arguments: int) -> list[str]:
+    """How bubblewrap is started, its own arguments in a descriptor. Its children have this too."""
+    return [binary, "--args", str(arguments), "--", "/bin/sh", "-c", _START, _SHELL]
+
+
 def _start(binary: Path, command: Command, place: Place) -> _Started:
     """bubblewrap, with everything that it is told in files without a name: the command, and its
     environment, are in no list of processes.
@@ -261,7 +266,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
             options += ["--seccomp", str(passed[-1])]
         arguments = handed(os.fsencode("\0".join(options)) + b"\0")
         process = subprocess.Popen(
-            [str(binary), "--args", str(arguments), "--", "/bin/sh", "-c", _START, _SHELL],
+            command_line(str(binary), arguments),
             stdin=heard,
             stdout=out,
             stderr=err,

@@ -1,4 +1,6 @@
-"""Keeping what a worker's host keeps within its bound, now and then, for as long as it works."""
+"""Keeping what a worker's host keeps within its bound, and ending what killed workers left there,
+now and then, for as long as it works.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from pathlib import Path
 
 from runtime.base.home import Home
 from runtime.base.kept_bytes import kept_bytes
+from runtime.sandbox.orphans import end_orphans
 from runtime.workspace.checkouts.tidying import tidy
 
 LOOK_SECONDS = 300.0
@@ -21,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def tidied(home: Home) -> AsyncIterator[None]:
-    """Tidy this host's workspaces until the end of the block.
+    """Tidy this host's workspaces and processes until the end of the block.
 
     Raises:
         InputError: if ``HOLDFAST_KEPT_BYTES`` is no number.
@@ -41,6 +44,7 @@ async def tidied(home: Home) -> AsyncIterator[None]:
 async def _look(workspaces: Path, most: int, stop: threading.Event) -> None:
     while True:
         try:
+            await asyncio.to_thread(end_orphans)
             await asyncio.to_thread(tidy, workspaces, most, stop=stop)
         except OSError as error:
             _log.warning("the workspaces in %s cannot be tidied: %s", workspaces, error)

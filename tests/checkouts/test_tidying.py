@@ -38,6 +38,8 @@ class Host:
         self.store = path / "archive"
         self.trees = Trees(open_store(str(self.store)))
         self.checkouts = Checkouts(self.root, self.trees)
+        # Where they can be, a job's own files are made of the base, which is used by that.
+        self.checkouts.clones = False
 
     def base(self, name: str) -> str:
         """A version with one large file, other ones for each name."""
