@@ -125,6 +125,43 @@ def test_checkouts_of_one_base_share_its_files(tmp_path: Path) -> None:
     assert places[0] == places[1] != places[2]
 
 
+@pytest.mark.parametrize("clones", [None, True], ids=["found", "taken for granted"])
+def test_files_that_commands_write_have_the_bytes_of_the_base(
+    tmp_path: Path, clones: bool | None
+) -> None:
+    """Where the file system can, none is written from the archive; where it cannot, each is, also
+    if it refuses in the midst. What is written to them is not written to the base.
+    """
+    made = Made(tmp_path)
+    able = made.checkouts.clones
+    if clones is not None:
+        made.checkouts.clones = clones
+    base = made.base(
+        {"a": b"1" * 9000, "d/b": b"2", "empty": b""}, {"run": file_entry(b"2", 0o755)}
+    )
+    other = made.change(base, {"c": b"3"})
+    written: list[str] = []
+    with made.checkouts.base(base) as kept:
+        write = made.checkouts.write
+        made.checkouts.write = lambda place, entry: (  # type: ignore[method-assign]
+            written.append(Path(place).name),
+            write(place, entry),
+        )[1]
+        with made.checkouts.of(JOB, linked=False).at(other, alone=True) as place:
+            assert sorted(written) == (["c"] if able else ["a", "b", "c", "empty", "run"])
+            assert {path: (place / path).stat().st_mtime for path in ("a", "run", "c")} == {
+                "a": EPOCH,
+                "run": EPOCH,
+                "c": EPOCH + 1,
+            }
+            assert stat.S_IMODE((place / "run").stat().st_mode) == 0o755
+            (place / "a").write_bytes(b"4")
+            with (place / "d/b").open("ab") as file:
+                file.write(b"5")
+        assert (kept / "a").read_bytes() == b"1" * 9000
+        assert (kept / "d/b").read_bytes() == b"2"
+
+
 def test_what_was_moved_by_a_process_that_died_is_made_anew(tmp_path: Path) -> None:
     """A checkout that is at no version, or was made before the machine went down."""
     made = Made(tmp_path)

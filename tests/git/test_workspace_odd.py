@@ -7,7 +7,13 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from runtime.archive.stores import open_store
+import pytest
+
+from runtime.archive.stores import MemoryStore, open_store
+from runtime.archive.trees import Trees
+from runtime.trees.entries import file_entry
+from runtime.trees.tree import Tree
+from runtime.workspace.git.differences import differences
 from tests.cli.command_line import CommandLine
 from tests.git.jobs import hands_job, written_tree
 
@@ -49,3 +55,16 @@ def test_merges_keep_line_ends_and_encodings(cli: CommandLine, tmp_path: Path) -
     assert cli("workspace", "apply", "bytes", "--to", mine, "--yes").code == 0
     merged = base.replace(b"b\r", b"\xb2\r").replace(b"last", b"l\xe4st")
     assert written_tree(mine) == {"a": (0o644, merged)}
+
+
+@pytest.mark.parametrize("literal", ["plain", "b\\xff", "b\\xff/below"])
+def test_the_table_counts_names_that_look_alike_once_each(literal: str) -> None:
+    """A name that is no UTF-8, and another one that reads as that one is shown."""
+    trees = Trees(MemoryStore())
+    content = {"b\udcff": b"1\n", literal: b"2\n"}
+    empty = trees.write_base(Tree(), content.__getitem__).tree.version
+    made = Tree().changed({path: file_entry(data) for path, data in content.items()})
+    after = trees.write_base(made, content.__getitem__).tree.version
+    stat = differences(trees, empty, after).stat
+    assert " 2 files changed, 2 insertions(+)" in stat
+    assert (" b\\xff " in stat) is (literal != "b\\xff/below")

@@ -96,7 +96,9 @@ def test_diff_tells_all_that_changed(cli: CommandLine) -> None:
     ]
     assert cli("workspace", "diff", "one@2").out == ""
     assert cli("workspace", "diff", "one@2", "--stat").out == "no file changed\n"
-    assert "pkg/{b.py => moved.py} | 3 ++-" in cli("workspace", "diff", "one", "--stat").out
+    table = cli("workspace", "diff", "one", "--stat").out
+    assert "pkg/{b.py => moved.py} | 3 ++-" in table
+    assert " caf\\xe9.txt            | 1 +\n" in table
 
 
 @pytest.mark.parametrize("turns", ["", "@0..1", "@3", "@1..4"])

@@ -8,7 +8,8 @@
     ROOT/linked/BATCH/JOB/version     the version that it is at, and the boot in which it was made
     ROOT/linked/BATCH/JOB/lock        locked (shared) by who reads it, (exclusively) by who moves it
     ROOT/own/BATCH/JOB/...            the same, where commands write to the checkout itself: it
-                                      links to nothing
+                                      links to nothing, and has the base's bytes where the file
+                                      system lets files share them
     ROOT/running/...                  what is needed while something runs, locked by who runs it
     ROOT/aside/...                    what is being deleted
 
@@ -24,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
@@ -34,7 +36,15 @@ from runtime.base.values import JobKey
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry
 from runtime.trees.tree import Tree
-from runtime.workspace.checkouts.laying import lay, move_file, set_times, write_file
+from runtime.workspace.checkouts.laying import (
+    clone_file,
+    clones_work,
+    lay,
+    link_file,
+    move_file,
+    set_times,
+    write_file,
+)
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _WAIT_SECONDS = 30.0
@@ -48,6 +58,11 @@ class Checkouts:
         self.root = root
         self.aside = root / "aside"
         self.trees = trees
+
+    @cached_property
+    def clones(self) -> bool:
+        """Whether files here can share their bytes with others until one of them is written."""
+        return clones_work(self.root)
 
     def of(self, key: JobKey, *, linked: bool) -> Checkout:
         """A job's. One that commands write to themselves must not be ``linked``."""
@@ -218,10 +233,10 @@ class Checkout:
             self.files.mkdir(mode=0o700)
             with ExitStack() as held:
                 put: Callable[[str, Entry], None] = self._checkouts.write
-                if self._linked:
+                if self._linked or self._checkouts.clones:
                     base = trees.version(version).base
                     place = held.enter_context(self._checkouts.base(base))
-                    put = self._linking(place, trees.tree(base))
+                    put = self._sharing(place, trees.tree(base))
                 self._lay(Tree(), version, put)
         else:
             self._lay(trees.tree(now), version, self._checkouts.write)
@@ -236,25 +251,24 @@ class Checkout:
         lay(self.files, before.difference(after), after, put)
         self.arrived(version)
 
-    def _linking(self, base: Path, tree: Tree) -> Callable[[str, Entry], None]:
-        """Files of the base are links to it: nobody writes to them, they are replaced."""
+    def _sharing(self, base: Path, tree: Tree) -> Callable[[str, Entry], None]:
+        """Files of the base are links to it: nobody writes to them, they are replaced. Where
+        somebody does, they are files with its bytes.
+        """
         places = {
             (entry.content, entry.mode): path for path, entry in tree.under() if entry.is_file
         }
+        share = link_file if self._linked else clone_file
 
         def put(place: str, entry: Entry) -> None:
             # What a change brought has a later time than the base's file, and a link has the base's
             # own.
             path = places.get((entry.content, entry.mode)) if entry.depth == 0 else None
-            if path is None:
-                self._checkouts.write(place, entry)
-                return
-            with suppress(FileNotFoundError):
-                os.unlink(place)  # noqa: PTH108 paths of pathlib cost much
-            try:
-                os.link(f"{base}/{path}", place, follow_symlinks=False)
-            except OSError:  # too many links, or a file system without
-                self._checkouts.write(place, entry)
+            if path is not None:
+                with suppress(OSError):
+                    share(f"{base}/{path}", place, entry)
+                    return
+            self._checkouts.write(place, entry)
 
         return put
 

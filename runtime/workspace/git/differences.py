@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ def _diff(
     trees: Trees, old: Tree, new: Tree, *, binary: bool, whole: bool
 ) -> Iterator[pygit2.Diff]:
     with scratch(trees.content) as objects:
-        before, after = (objects.tree(tree, whole=whole) for tree in _sparse(old, new))
+        before, after = (objects.tree(tree, whole=whole) for tree in (old, new))
         flags = DiffOption.SHOW_BINARY if binary else DiffOption.NORMAL
         # Typechanges stay one change, as a file and a link at one path are one thing to a reader.
         flags |= DiffOption.INCLUDE_TYPECHANGE
@@ -85,10 +85,32 @@ def differences(
     what is in a ``.git`` is not, since git refuses that. ``width`` is that of the table in columns.
     """
     old, new = trees.tree(before), trees.tree(after)
-    with _diff(trees, old, new, binary=binary, whole=not binary) as diff:
+    few, later = _sparse(old, new)
+    with _diff(trees, few, later, binary=binary, whole=not binary) as diff:
         files = tuple(_change(patch, old, new) for patch in diff if patch is not None)
-        stat = diff.stats.format(DiffStatsFormat.FULL | DiffStatsFormat.INCLUDE_SUMMARY, width)
+        stat = _stat(diff, width)
+    if _can_be_escaped({path for tree in (few, later) for path, _ in tree.under()}):
+        # A second time: git's table has names as they are, and what is no UTF-8 is lost in it.
+        few, later = _escaped(few), _escaped(later)
+        with _diff(trees, few, later, binary=binary, whole=not binary) as diff:
+            stat = _stat(diff, width)
     return Differences(files, tuple(_untold(old, new, patch=binary)), stat)
+
+
+def _stat(diff: pygit2.Diff, width: int) -> str:
+    return diff.stats.format(DiffStatsFormat.FULL | DiffStatsFormat.INCLUDE_SUMMARY, width)
+
+
+def _can_be_escaped(paths: Set[str]) -> bool:
+    """Whether some of the paths are no UTF-8, and none looks like such a one that was escaped: two
+    files would have one name.
+    """
+    return any(shown(path) != path for path in paths) and not any("\\x" in one for one in paths)
+
+
+def _escaped(tree: Tree) -> Tree:
+    """A tree whose names are told as all commands tell them."""
+    return Tree().changed({shown(path): entry for path, entry in tree.under()})
 
 
 def _sparse(old: Tree, new: Tree) -> tuple[Tree, Tree]:
