@@ -26,6 +26,7 @@ from benchmarks.blocks import hand_over
 from benchmarks.fleet import jobs_file
 from infra.local.fleet import BUCKET, Fleet
 from infra.local.network import HOSTS
+from infra.sizing import counts
 from infra.sizing.actions import actions
 from infra.sizing.load import Load
 from infra.sizing.model import Job
@@ -225,9 +226,10 @@ async def _histories(connection: Connection, jobs: int) -> tuple[int, int]:
 
 
 def said(load: Load) -> Used:
-    """What the model says of all jobs of a load."""
+    """What the model says of all jobs of a load, on hosts that have just been started."""
     job, jobs = Job.of(load, len(HOSTS)), load.jobs_per_day
     known = {name: getattr(job, name) * jobs for name in ROWS if name != "database_bytes"}
+    known["processor_seconds"] += counts.PROCESSOR_SECONDS_OF_A_START * len(HOSTS)
     return Used(**known, database_bytes=job.history_bytes * jobs)
 
 

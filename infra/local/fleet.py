@@ -282,11 +282,11 @@ class Fleet:
             for job, targets in self.exporters().items()
         ]
         file = self.folder / "prometheus.json"
-        rules = str(ROOT / "infra" / "prometheus" / "alerts.yml")
-        often = {"scrape_interval": "5s"}
-        file.write_text(
-            json.dumps({"global": often, "rule_files": [rules], "scrape_configs": asked})
-        )
+        rules = [
+            str(ROOT / "infra" / "prometheus" / name) for name in ("alerts.yml", "backlog.yml")
+        ]
+        often = {"scrape_interval": "5s", "evaluation_interval": "5s"}
+        file.write_text(json.dumps({"global": often, "rule_files": rules, "scrape_configs": asked}))
         command = [
             *("prometheus", f"--config.file={file}"),
             f"--storage.tsdb.path={self.folder / 'prometheus'}",

@@ -79,7 +79,28 @@ HEARTBEAT_SECONDS = 2.0
 """A heartbeat reaches the server this often at most while a call lasts."""
 
 REQUESTS_OF_A_TURN = 4
-"""gRPC requests of a turn: a workflow task and an activity, each asked for and answered."""
+"""gRPC requests of a turn, an effect, and of each other activity of a job: a workflow task and an
+activity, each asked for and answered.
+"""
+
+OTHER_ACTIVITIES = 2
+"""``begin`` and ``end``; ``open`` where a job has files of its own."""
+
+MOST_READS = 40
+"""Attempts that a prompt is made of at most, in a conversation that only grows."""
+
+KEYFRAME_EVERY = 32
+"""Turns after which a step has all of the job's state, and not what changed."""
+
+PROCESSOR_SECONDS_OF_A_REQUEST = 0.0018
+"""Of a worker, for a request to S3: boto3 took 1.3 to 2.2 ms, whatever was asked. The benchmarks'
+turns have a directory.
+"""
+
+PROCESSOR_SECONDS_OF_A_START = 4.0
+"""Of a worker's process with models, once, after it has begun to serve: it loads what models are
+called by. One that has nothing to do then takes 2 ms a second.
+"""
 
 CALLS_OF_A_WORKER = 256
 """Activities that a worker's process has at a time."""
@@ -155,13 +176,30 @@ def stored_of_a_byte(turns: float) -> float:
 
 
 def readers(processes: float, turns: float) -> float:
-    """How many other processes read what a turn wrote, in the mean over the job's turns: each that
-    goes on with the job later has all that was written since it last did. Any process takes any
-    turn, so one of W takes none of the n turns that are left with (1 - 1/W)^n.
+    """How many other processes read the step of a turn, in the mean over the job's turns: each that
+    goes on with the job later has all steps that were written since it last did. Any process takes
+    any turn, so one of W takes none of the n turns that are left with (1 - 1/W)^n. Nobody reads
+    back beyond the last step that has everything.
     """
-    others = 1 - 1 / processes
+    others = another(processes)
     left = math.floor(turns)
-    return (processes - 1) * sum(1 - others**n for n in range(left)) / left
+    all_of_them = (processes - 1) * sum(1 - others**n for n in range(left)) / left
+    return min(all_of_them, others * (KEYFRAME_EVERY + 1) / 2)
+
+
+def another(processes: float) -> float:
+    """How often what goes on with a job is another process than the one before it."""
+    return 1 - 1 / processes
+
+
+def attempts_read(processes: float, turns: float) -> float:
+    """How many attempts of a job are read for the prompts of its turns: a process that goes on
+    where another one was puts the prompt before together again, from all attempts that it is made
+    of, its own too.
+    """
+    # Before it would be one too many, a prompt takes over what all of them have of it.
+    made_of = sum(1 + before % MOST_READS for before in range(math.floor(turns) - 1))
+    return another(processes) * made_of
 
 
 @dataclass(frozen=True)
@@ -173,8 +211,12 @@ class Effect:
 
     actions: int
     reads: int
-    """It looks for its own result, as a turn does."""
+    """It looks for its own result, as a turn does, and reads what lists its files, for the digest;
+    the process that takes the turn reads the result.
+    """
     writes: int
+    lists: int
+    """It looks whether its files are archived."""
     stored_bytes: float
     processor_seconds: float
 
@@ -182,4 +224,11 @@ class Effect:
 def effect() -> Effect:
     """What an effect takes, by the table of workspaces."""
     (row,) = (row for row in rows("workspace") if row[:3] == ("1,000", "1", "overlay"))
-    return Effect(2, 1, int(number(row[5])), number(row[6]), number(row[4]) / 1000)
+    return Effect(
+        actions=2,
+        reads=3,
+        writes=int(number(row[5])),
+        lists=1,
+        stored_bytes=number(row[6]),
+        processor_seconds=number(row[4]) / 1000,
+    )

@@ -11,6 +11,10 @@ from infra.sizing.load import Load
 DAY = 86_400
 MIB = 2**20
 MONTH_DAYS = 30
+_ROUNDS = 8
+"""How often the workers are reckoned anew: more workers read more, which takes more workers. What
+one reads has a bound, so the last rounds change nothing.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,18 +46,31 @@ class Job:
             turns * tokens * load.bytes_per_token
             for tokens in (load.completion_tokens, load.new_tokens)
         )
-        written = a_turn.writes * turns + effect.writes * effects
+        workspace = counts.A_WORKSPACE if effects else 0
         runs = max(math.ceil(turns / counts.turns_of_a_run()), 1)
         beats = turns * _beats(load.call_seconds) + effects * _beats(load.effect_seconds)
+        writes = a_job.writes + a_turn.writes * turns + effect.writes * effects + runs - 1
+        lists = a_job.lists + a_turn.lists * turns + effect.lists * effects
+        reads = (
+            a_job.reads
+            + a_turn.reads * turns
+            + effect.reads * (effects + workspace)
+            + turns * counts.readers(processes, turns)
+            + counts.attempts_read(processes, turns)
+            # The newest list of files alone is read, whoever wrote those before.
+            + effects * counts.another(processes)
+        )
         return cls(
             actions=a_job.actions
             + a_turn.actions * turns
-            + (counts.A_WORKSPACE if effects else 0)
+            + workspace
             + effect.actions * effects
             + (runs - 1) * counts.A_FURTHER_RUN
             + beats,
             heartbeats=beats,
-            requests=counts.REQUESTS_OF_A_TURN * (turns + effects) + beats,
+            requests=counts.REQUESTS_OF_A_TURN
+            * (turns + effects + counts.OTHER_ACTIVITIES + workspace)
+            + beats,
             history_bytes=runs * counts.HISTORY_OF_A_JOB
             + counts.HISTORY_OF_A_CHILD
             + (counts.HISTORY_OF_A_WORKSPACE if effects else 0)
@@ -61,9 +78,9 @@ class Job:
             # What an effect brings is its result, and goes to the next turn in its order.
             + said
             + 2 * new,
-            writes=a_job.writes + written + runs - 1,
-            reads=a_job.reads + a_turn.reads * turns + written * counts.readers(processes, turns),
-            lists=a_job.lists + a_turn.lists * turns,
+            writes=writes,
+            reads=reads,
+            lists=lists,
             archive_bytes=counts.ARCHIVE_OF_A_JOB
             + counts.ARCHIVE_OF_A_TURN * turns
             + effect.stored_bytes * effects
@@ -71,7 +88,8 @@ class Job:
             + (counts.STORED_OF_A_RESULT * new if effects else 0),
             seconds=turns * load.call_seconds + effects * load.effect_seconds,
             processor_seconds=counts.processor_seconds() * turns
-            + effect.processor_seconds * effects,
+            + effect.processor_seconds * effects
+            + counts.PROCESSOR_SECONDS_OF_A_REQUEST * (writes + reads + lists),
         )
 
 
@@ -106,20 +124,20 @@ class Need:
     @classmethod
     def of(cls, load: Load) -> Need:
         """What a load needs."""
-        job = Job.of(load)
         jobs = load.jobs_per_day
         peak = jobs / DAY * load.peak
-        open_jobs, calls = peak * job.seconds, peak * load.turns * load.call_seconds
-        cores = peak * job.processor_seconds
-        # Whichever of its three bounds a worker comes to first: a core, calls at a time, jobs in
-        # memory.
-        processes = max(
-            cores / load.worker_cores,
-            peak * job.seconds / counts.CALLS_OF_A_WORKER,
-            open_jobs / counts.JOBS_OF_A_WORKER,
-        )
-        workers = max(math.ceil(processes), 1)
-        job = Job.of(load, workers)
+        calls, workers = peak * load.turns * load.call_seconds, 1
+        for _ in range(_ROUNDS):
+            job = Job.of(load, workers)
+            open_jobs, cores = peak * job.seconds, peak * job.processor_seconds
+            # Whichever of its three bounds a worker comes to first: a core, calls at a time, jobs
+            # in memory.
+            processes = max(
+                cores / load.worker_cores,
+                peak * job.seconds / counts.CALLS_OF_A_WORKER,
+                open_jobs / counts.JOBS_OF_A_WORKER,
+            )
+            workers = max(math.ceil(processes), 1)
         # S3 bills, and limits, both as one.
         writes = (job.writes + job.lists) * jobs
         return cls(

@@ -31,7 +31,8 @@ def command(
     """Prepare a namespace of a Temporal server.
 
     Makes it if there is none, and registers the search attributes by which jobs are found. What is
-    there already stays; given again, it does nothing. The embedded server prepares itself. Exit
+    there already stays; given again, it does nothing. It tells whether the server keeps the rates
+    of task queues that 'limits:' of a jobs file needs. The embedded server prepares itself. Exit
     code 1 if the server refused something, which is told.
     """
     import asyncio

@@ -103,8 +103,8 @@ class _Lines(logging.Handler):
 class _Documents(logging.Handler):
     """A JSON object for each record, on stderr: for collectors of logs.
 
-    ``job``, ``activity`` (``turn-41``) and ``attempt`` are there where the SDK tells them, the
-    trace of the run if ``traced``.
+    ``job``, ``activity`` (``turn-41-effect-0``), ``turn`` (41) and ``attempt`` are there where the
+    SDK tells them, the trace of the run if ``traced``.
     """
 
     def __init__(self, *, traced: bool) -> None:
@@ -131,10 +131,17 @@ class _Documents(logging.Handler):
             "run": run,
             "trace_id": trace_id(str(run)) if run and self._traced else None,
             "activity": about.get("activity_id"),
+            "turn": _turn(str(about.get("activity_id"))),
             "attempt": about.get("attempt"),
             "process": record.process,
         }
         note(json.dumps({name: value for name, value in fields.items() if value is not None}))
+
+
+def _turn(activity: str) -> int | None:
+    """The turn that an activity is of, by its id."""
+    named = re.match(r"turn-(\d+)", activity)
+    return None if named is None else int(named[1])
 
 
 class _PrivateFile(logging.FileHandler):

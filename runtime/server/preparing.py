@@ -30,6 +30,8 @@ from temporalio.service import OperatorService, RPCError, RPCStatusCode
 from runtime.base.durations import format_duration
 from runtime.base.errors import ServerError
 from runtime.base.search_attributes import TYPES
+from runtime.base.spec.models import Limit
+from runtime.server.rates import Account, account_of, keep_rate
 
 RETENTION = timedelta(days=30)
 """How long a namespace that is made here keeps the history of a closed run: as long as a job can be
@@ -42,6 +44,9 @@ USABLE_SECONDS = 60.0
 PAUSE_SECONDS = 0.5
 """Between looks whether it does."""
 
+_QUEUE = "holdfast-init"
+"""The task queue by which it is found out whether the server keeps limits."""
+
 
 class Done(StrEnum):
     """What became of one setting."""
@@ -50,6 +55,7 @@ class Done(StrEnum):
     CHANGED = "changed"
     KEPT = "kept"
     REFUSED = "refused"
+    ABSENT = "absent"
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ async def prepare(client: Client, retention: timedelta | None) -> list[Setting]:
     """
     made = await _make(client, retention or RETENTION)
     settings = [made] if made is not None else [await _retain(client, retention)]
-    return settings + await _once_known(client)
+    return [*settings, *await _once_known(client), await queue_limits(client)]
 
 
 async def registered_attributes(client: Client) -> dict[str, str]:
@@ -193,6 +199,25 @@ async def _add_attributes(client: Client) -> list[Setting]:
     return [
         _attribute(str(name), kind, registered.get(str(name), "")) for name, kind in TYPES.items()
     ]
+
+
+async def queue_limits(client: Client) -> Setting:
+    """Whether the server keeps rates of task queues: asked by one that nobody works on, which then
+    has none. A server that does not is no error, since most batches have no limits.
+    """
+    name = "queue limits"
+    try:
+        await keep_rate(client, _QUEUE, Account(limit=Limit(requests_per_minute=60)), now=0)
+        _, rate = await account_of(client, _QUEUE)
+        await keep_rate(client, _QUEUE, Account(), now=0)
+    except RPCError as error:
+        if not _may_not(error):
+            raise
+        told = f"'limits:' of jobs files do not hold here: {error.message or error.status.name}"
+        return Setting(name, Done.ABSENT, told)
+    if rate != 1:
+        return Setting(name, Done.ABSENT, "'limits:' of jobs files do not hold: no rate is kept")
+    return Setting(name, Done.KEPT, "the server keeps the rates of jobs files' 'limits:'")
 
 
 def _attribute(name: str, kind: str, present: str) -> Setting:

@@ -1,17 +1,21 @@
 """``holdfast init`` and ``holdfast doctor``, against a real server."""
 
 import asyncio
+import sysconfig
 import time
 import uuid
 from pathlib import Path
 
 import pytest
+from temporalio.testing import WorkflowEnvironment
 
+from runtime.server.preparing import Done, queue_limits
 from runtime.server.target import Target
 from runtime.worker.doctor import machine
 from runtime.worker.doctor.finding import Verdict
 from runtime.worker.doctor.server import server
 from tests.cli.command_line import CommandLine
+from tests.servers.temporal_server import START
 
 ATTRIBUTES = ["Batch", "Job", "Status", "Model", "Turns", "CostUsd"]
 
@@ -39,9 +43,12 @@ def test_init_makes_a_namespace_once(cli: CommandLine, namespace: str) -> None:
     first = cli("init", *at, "--json")
     assert first.code == 0
     names = [f"namespace {namespace}", *(f"search attribute Holdfast{name}" for name in ATTRIBUTES)]
-    assert [(one["name"], one["done"]) for one in first.json()] == [(n, "made") for n in names]
+    limits = ("queue limits", "kept")
+    told = [(one["name"], one["done"]) for one in first.json()]
+    assert told == [*((n, "made") for n in names), limits]
     again = cli("init", *at, "--json")
-    assert [(one["name"], one["done"]) for one in again.json()] == [(n, "kept") for n in names]
+    told = [(one["name"], one["done"]) for one in again.json()]
+    assert told == [*((n, "kept") for n in names), limits]
     assert again.json()[0]["about"] == "histories of closed runs are kept 30d"
     longer = cli("init", *at, "--retention", "40d")
     assert longer.out.splitlines()[0] == (
@@ -130,3 +137,17 @@ def test_keys_and_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.room(there).verdict in {Verdict.OK, Verdict.WARNING}
     monkeypatch.setattr(machine, "TOO_LITTLE_BYTES", 1 << 62)
     assert machine.room(there).verdict is Verdict.FAILED
+
+
+@pytest.mark.server
+async def test_a_server_without_limits_is_told_by_init() -> None:
+    """One that keeps no rates of task queues (Temporal's test server) refuses nothing by that: the
+    line says that 'limits:' do not hold.
+    """
+    binary = Path(sysconfig.get_path("scripts")) / "temporal-test-server"
+    async with await WorkflowEnvironment.start_time_skipping(
+        test_server_existing_path=str(binary), test_server_startup_timeout=START
+    ) as environment:
+        about = await queue_limits(environment.client)
+    assert (about.name, about.done) == ("queue limits", Done.ABSENT)
+    assert about.about.startswith("'limits:' of jobs files do not hold here: ")

@@ -10,10 +10,9 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from activities.metered import Metered
 from runtime.base.roles import Role, Roles, roles_in
 from runtime.cli.telemetry import metrics_address
-from runtime.worker.worker import CALLS, GRACE
+from runtime.worker.worker import GRACE
 from tests.infra.kustomize import Manifest, build
 from tests.infra.settings import ROOT, is_known, read_command
 
@@ -208,14 +207,6 @@ def test_selectors_select_the_workers(manifests: list[Manifest]) -> None:
     assert targets == [
         {"apiVersion": "apps/v1", "kind": "Deployment", "name": name} for name in of_pods
     ]
-
-
-def test_workers_are_added_before_they_are_full() -> None:
-    """The autoscaler aims below a worker's calls at a time."""
-    for scaler in all_of(build(FOLDER / "base"), "HorizontalPodAutoscaler"):
-        target = scaler["spec"]["metrics"][0]["pods"]["target"]
-        assert int(target["averageValue"]) < CALLS
-    assert Metered.__doc__
 
 
 @pytest.mark.parametrize("name", BUILDS[1:])

@@ -5,6 +5,7 @@ files and processes, and how it holds the model to that.
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -21,9 +22,14 @@ from benchmarks.sized import (
     said,
     shown,
 )
-from infra.sizing.counts import readers
+from infra.sizing import counts
+from infra.sizing.counts import attempts_read, readers
 from infra.sizing.load import Load
 from infra.sizing.model import Job
+from runtime.archive.job import KEYFRAME_EVERY, JobArchive
+from runtime.archive.requests import MOST_READS, RequestReader
+from runtime.archive.stores import MemoryStore
+from tests.archive.archive_jobs import Written, chat, write_run
 
 SERVER = """
 service_requests{namespace="default",operation="PollActivityTaskQueue",service_name="frontend"} 90
@@ -90,12 +96,45 @@ def test_the_table_has_the_ratio() -> None:
     assert "| Temporal Actions, with heartbeats | 42 | 84 | 2.00 |" in lines
     assert "| heartbeats | 0 | 7 | - |" in lines
     assert "| S3 LIST | 63 | 31.5 | 0.50 |" in lines
+    once = 2 * counts.PROCESSOR_SECONDS_OF_A_START
+    assert model.processor_seconds == pytest.approx(3 * Job.of(load, 2).processor_seconds + once)
 
 
 def test_what_others_read_of_a_turn() -> None:
     """Nobody where there is one process; of two, the other one, unless it takes none of the turns
-    that are left; of very many, one for each turn that is left.
+    that are left; of very many, one for each turn that is left, as far as a keyframe is away.
     """
     assert readers(1, 20) == 0
     assert readers(2, 3) == pytest.approx((0 + 1 / 2 + 3 / 4) / 3)
     assert readers(1e9, 4) == pytest.approx((0 + 1 + 2 + 3) / 4)
+    assert readers(1e9, 1000) == pytest.approx((KEYFRAME_EVERY + 1) / 2)
+    assert counts.KEYFRAME_EVERY == KEYFRAME_EVERY
+
+
+def test_what_is_read_for_prompts() -> None:
+    """By another process, which every second turn of two has, all attempts that the prompt before
+    is made of: one for each turn, and from one again behind the most, as a fresh reader counts.
+    """
+    turns = MOST_READS + 5
+    store = Reading()
+    written = Written(JobArchive(store, "b", "j"))
+    write_run(written, "r", range(1, turns), None, chat(random.Random(5), 900))
+    read = 0
+    for turn in range(1, turns):
+        store.reads = 0
+        RequestReader(store.get).request(f"b/j/turns/r/00000/{turn:07d}.attempt-001")
+        read += store.reads
+    assert attempts_read(1e9, turns) == pytest.approx(read)
+    assert attempts_read(2, turns) == pytest.approx(read / 2)
+    assert attempts_read(1, turns) == 0
+    assert counts.MOST_READS == MOST_READS
+
+
+class Reading(MemoryStore):
+    """Counts what is read from it."""
+
+    reads = 0
+
+    def get(self, key: str) -> bytes:
+        self.reads += 1
+        return super().get(key)

@@ -21,9 +21,12 @@ CHECKED_BY = {
     "grafana/provisioning": "tests/infra/test_infra_whole.py",
     "kubernetes": "tests/infra/test_infra_kubernetes.py",
     "local": "tests/infra/test_infra_local.py",
-    "prometheus/adapter.yaml": "tests/infra/test_infra_whole.py",
+    "prometheus/adapter.yaml": "tests/infra/test_infra_autoscaling.py",
     "prometheus/alerts.yml": "tests/cli/test_cli_metrics.py",
     "prometheus/alerts_test.yml": "tests/infra/test_infra_whole.py",
+    "prometheus/backlog.yml": "tests/infra/test_infra_autoscaling.py",
+    "prometheus/backlog_test.yml": "tests/infra/test_infra_autoscaling.py",
+    "prometheus/kubernetes.yml": "tests/infra/test_infra_autoscaling.py",
     "prometheus/prometheus.yml": "tests/infra/test_infra_image.py",
     "s3": "tests/infra/test_infra_s3.py",
     "sizing": "tests/infra/test_infra_capacity.py",
@@ -71,29 +74,6 @@ def test_grafana_is_given_what_there_is() -> None:
     mounts = dict(one.split(":")[:2] for one in services["grafana"]["volumes"])
     assert mounts["./grafana/dashboards"] == provider["options"]["path"]
     assert mounts["./grafana/provisioning"] == "/etc/grafana/provisioning"
-
-
-def test_the_adapter_has_what_the_autoscaler_asks_for() -> None:
-    """One metric, by the name that workers export it by, of a pod and its namespace."""
-    (rule,) = yaml("prometheus/adapter.yaml")["rules"]["custom"]
-    scalers = list(
-        YAML(typ="safe").load_all((INFRA / "kubernetes" / "base" / "autoscaler.yaml").read_text())
-    )
-    asked = {
-        one["pods"]["metric"]["name"]
-        for scaler in scalers
-        for one in scaler["spec"]["metrics"]
-        if one["type"] == "Pods"
-    }
-    assert asked == {rule["name"]["as"]} == {rule["seriesQuery"].partition("{")[0]}
-    labels = rule["resources"]["overrides"]
-    assert {name: one["resource"] for name, one in labels.items()} == {
-        "kubernetes_namespace": "namespace",
-        "pod": "pod",
-    }
-    for label in labels:
-        assert f'{label}!=""' in rule["seriesQuery"]
-    assert rule["metricsQuery"] == "sum by (<<.GroupBy>>) (<<.Series>>{<<.LabelMatchers>>})"
 
 
 @pytest.mark.parametrize("rings", [True, False])
