@@ -1,31 +1,49 @@
 """Which tests run, with how many examples, in which order, and in which process: see
-``tests.tiers.tiers``.
+``tests.tiers.tiers``. And the Temporal server that they share.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.workermanage import WorkerController
 
+from runtime.sandbox.orphans import end_orphans
 from tests.tiers.counts import FOUND, judge, tell
-from tests.tiers.sandboxes import skip_without_a_sandbox
+from tests.tiers.sandboxes import overlays, skip_without_a_sandbox
 from tests.tiers.shares import SESSION, EachItsRooms, is_anothers, share_of
 from tests.tiers.tiers import (
     CHOSEN,
-    KILL_LIMIT_S,
+    LONG,
+    LONG_LIMIT_S,
     NEEDED_BY_FIXTURE,
     Tier,
     chosen,
     register_profiles,
 )
 
+if TYPE_CHECKING:
+    from temporalio.testing import WorkflowEnvironment
+
 register_profiles()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def temporal() -> AsyncIterator[WorkflowEnvironment]:
+    """A real Temporal dev server: one for all tests of a process that need no other."""
+    # Here: most processes of the quick tier need none of it.
+    from tests.servers.temporal_server import temporal_server
+
+    async with temporal_server() as environment:
+        yield environment
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rest",
         action="store_true",
-        help="run what --all would and a bare command would not",
+        help="run what a bare command would not, the exhaustive tier too",
     )
 
 
@@ -93,7 +111,10 @@ def pytest_testnodedown(node: WorkerController) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """The quick tier stays quick."""
+    """The quick tier stays quick. No process is left of sandboxes that were killed as they began: a
+    worker ends those that it finds, and none may come any more.
+    """
+    end_orphans()
     if session.config.option.tier is Tier.QUICK:
         tell(session.config)
         if not hasattr(session.config, "workerinput"):
@@ -131,13 +152,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
     config.stash[CHOSEN] = tuple(items)
     for item in items:
-        if "kill" in markers[item] and "timeout" not in markers[item]:
-            item.add_marker(pytest.mark.timeout(KILL_LIMIT_S))
-    # Kill tests take longest, and mostly wait, while pytest-xdist's other processes have the rest.
-    items.sort(key=lambda item: (not markers[item] & {"kill"}, not markers[item] & {"smoke"}))
+        if markers[item] & LONG and "timeout" not in markers[item]:
+            item.add_marker(pytest.mark.timeout(LONG_LIMIT_S))
+    # These take longest, and mostly wait, while pytest-xdist's other processes have the rest.
+    items.sort(key=lambda item: (not markers[item] & LONG, not markers[item] & {"smoke"}))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> EachItsRooms | None:
     """The quick tier's rooms are shared out before they are collected."""
     return EachItsRooms(config, log) if config.option.tier is Tier.QUICK else None
+
+
+@pytest.fixture(params=["found", "copied"])
+def tracking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What commands change is found as the host can, then by copying and looking through all files;
+    the folder of a worker's disk in which jobs' files are laid out.
+    """
+    if request.param == "copied":
+        # Here: it imports temporalio, which not every room does.
+        from activities.versions import Versions
+
+        monkeypatch.setattr(Versions, "overlays", False)
+    return "linked" if request.param == "found" and overlays() else "own"

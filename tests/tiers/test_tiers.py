@@ -84,8 +84,8 @@ def test_what_is_long_runs_when_it_is_named_or_all_is_asked_for(marker: str) -> 
 
 
 def test_exhaustive_tests_run_by_their_marker_alone() -> None:
-    """Neither a path nor ``--all`` is enough."""
-    assert [chosen({"server", "exhaustive"}, tier) for tier in Tier] == [False] * 4
+    """Or with all that a bare command leaves out; neither a path nor ``--all`` is enough."""
+    assert [tier for tier in Tier if chosen({"server", "exhaustive"}, tier)] == [Tier.REST]
     assert chosen({"server", "exhaustive"}, Tier.NAMED, "exhaustive")
 
 
@@ -103,7 +103,7 @@ def test_fixtures_name_markers_that_are_left_to_ci() -> None:
 
 
 def test_a_server_of_a_room_counts_once(request: pytest.FixtureRequest) -> None:
-    """And one of a test alone for each; what needs none does not count."""
+    """And that of all rooms, too; one of a test alone for each; what needs none does not count."""
 
     def item(room: str, *markers: str, fixtures: tuple[str, ...] = ()) -> Any:
         return SimpleNamespace(
@@ -113,5 +113,7 @@ def test_a_server_of_a_room_counts_once(request: pytest.FixtureRequest) -> None:
         )
 
     shared = [item("cli", "server", "smoke", fixtures=("kept_home",)) for _ in range(3)]
+    rooms = ("workflow", "replay")
+    shared += [item(room, "server", "smoke", fixtures=("temporal",)) for room in rooms]
     found = counts([*shared, item("kill", "kill", "server", "smoke"), item("job"), request.node])
-    assert found == {"smoke": 4, "servers": 2, "server": 4, "kill": 1, "s3": 0}
+    assert found == {"smoke": 6, "servers": 3, "server": 6, "kill": 1, "s3": 0}

@@ -3,8 +3,8 @@
 - ``python -m pytest`` runs the quick tier: all that is pure, and a few tests from end to end,
   marked ``smoke``.
 - ``python -m pytest --all`` runs every test but the ``exhaustive`` ones, with full properties.
-- ``python -m pytest --rest`` runs of these what the quick tier did not: the tests that it leaves
-  out, and the properties, whose other examples are tried.
+- ``python -m pytest --rest`` runs all that the quick tier does not: the tests that it leaves out,
+  the ``exhaustive`` ones too, and the properties, whose other examples are tried.
 - What the command line names (a path, or markers with ``-m``) runs whichever tier it is of.
 """
 
@@ -21,6 +21,7 @@ LEFT_TO_CI = frozenset({"server", "kill", "s3", "slow", "exhaustive"})
 
 NEEDED_BY_FIXTURE = {
     "temporal": "server",
+    "hurried": "server",
     "kept_home": "server",
     "own_cli": "server",
     "open_cli": "server",
@@ -34,13 +35,18 @@ not.
 MOST_SMOKE = 26
 """Tests from end to end that the quick tier may have: a new one takes the place of another."""
 
-MOST_SERVERS = 8
-"""Temporal and S3 servers that the quick tier may start: each takes seconds of a core."""
-
-KILL_LIMIT_S = 1800
-"""Seconds that a kill test may take: it waits for the server to miss the dead, and for experiments
-beside its own.
+MOST_SERVERS = 6
+"""Temporal and S3 servers that the quick tier may start, each of which takes seconds of a core: the
+one that tests share (``temporal``), the commands' (``kept_home``), S3, and three whose beginning or
+end is what a test is about.
 """
+
+LONG_LIMIT_S = 1800
+"""Seconds that a test of the markers ``LONG`` may take: one that kills waits for the server to miss
+the dead, and for experiments beside its own.
+"""
+
+LONG = frozenset({"kill", "exhaustive"})
 
 CHOSEN = pytest.StashKey[tuple[pytest.Item, ...]]()
 """In a session's configuration: the tests of its tier, before ``-k`` leaves out some."""
@@ -61,7 +67,7 @@ def chosen(markers: Collection[str], tier: Tier, markexpr: str = "") -> bool:
     Hypothesis marks a property as ``hypothesis``.
     """
     if "exhaustive" in markers:
-        return "exhaustive" in markexpr
+        return tier is Tier.REST or "exhaustive" in markexpr
     quick = "smoke" in markers or LEFT_TO_CI.isdisjoint(markers)
     if tier is Tier.REST:
         return not quick or "hypothesis" in markers
