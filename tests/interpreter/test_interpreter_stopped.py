@@ -17,8 +17,9 @@ def children():
     return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 name = sys.argv[1]
-# Under nohup it would be ignored, also by the interpreter process.
+# Under nohup, and in a script's background, they would be ignored, also by the interpreter process.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with pool.session() as session:
     assert session.feed_run("1 + 1") == 2
     threading.Timer(0.1, lambda: [os.kill(pid, getattr(signal, name)) for pid in children()]).start()
