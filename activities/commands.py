@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 from activities.contracts import WorkspaceChange
 from activities.setups import Setups
 from activities.versions import WAIT_SECONDS, Versions
+from runtime.archive.trees import TooMuch
 from runtime.base.failpoints import failpoint
 from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
-from runtime.sandbox.command import Command, Finished, Limits, Place, Sandbox, SandboxKilled
+from runtime.sandbox.command import Command, Finished, Limits, Place, SandboxKilled
 from runtime.tools.environment import named_secrets
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import excluded
@@ -33,12 +34,14 @@ SHOWN_CHARS = 6_000
 @dataclass(frozen=True)
 class Ran:
     """What a command came to: the value that its statement gets, the version after it, and all that
-    it printed.
+    it printed; ``error`` is what its statement gets in place of the value, where what the command
+    left can be no version.
     """
 
     value: dict[str, Any]
     version: str
     texts: Mapping[str, bytes]
+    error: TooMuch | None = None
 
 
 class Commands:
@@ -63,7 +66,6 @@ class Commands:
             SandboxFailed: if it could not be started.
             SetupFailed: if what it needs cannot be made on this host.
             Busy: if the job's files are in use for long.
-            TooMuch: if it wrote more than a version holds.
             ValueError: if there can be no such command.
         """
         told = ""
@@ -86,31 +88,34 @@ class Commands:
         with setup_held as setup, self._checkouts.scratch("command-") as top:
             env = None if setup is None else setup.directory
             streams = top / "stdout", top / "stderr"
+            ended: list[Finished] = []
+
+            def go(place: Place) -> None:
+                ended.append(sandbox.run(command, place, *streams, on_beat=on_line, stop=stop))
+                # Before anything is taken over: a command that was ended half way has changed
+                # nothing.
+                _check_stop(stop)
+
             failpoint("hands.command.before")
-            if self._versions.linked(change.held.sandbox):
-                finished, version, dropped = self._layered(
-                    change, sandbox, command, env, top, streams, stop, on_line
-                )
-            else:
-                finished, version, dropped = self._direct(
-                    change, sandbox, command, env, streams, stop, on_line
-                )
+            linked = self._versions.linked(change.held.sandbox)
+            error = None
+            try:
+                if linked:
+                    version, dropped = self._layered(change, env, top, go)
+                else:
+                    version, dropped = self._direct(change, env, go)
+            except TooMuch as too_much:
+                # It ran all the same: how long, and what it printed, is told.
+                version, dropped, error = change.held.version, [], too_much
             # Before it is cut at both ends: half a secret is found by no search.
             redactor = redactor_of(change.redact)
             texts = {path.name: redactor.data(_bytes(path)) for path in streams}
-            return Ran(_value(change, finished, texts, dropped, redactor), version, texts)
+            value = _value(change, ended[0], texts, dropped, redactor)
+            return Ran(value, version, texts, error)
 
     def _layered(
-        self,
-        change: WorkspaceChange,
-        sandbox: Sandbox,
-        command: Command,
-        setup: Path | None,
-        top: Path,
-        streams: tuple[Path, Path],
-        stop: threading.Event,
-        on_line: Callable[[str], None],
-    ) -> tuple[Finished, str, list[str]]:
+        self, change: WorkspaceChange, setup: Path | None, top: Path, go: Callable[[Place], None]
+    ) -> tuple[str, list[str]]:
         """In an overlay: what it changed is what is in the upper layer."""
         version = change.held.version
         upper, work = top / "upper", top / "work"
@@ -118,10 +123,7 @@ class Commands:
         work.mkdir()
         checkout = self._checkouts.of(change.key, linked=True)
         with checkout.at(version, seconds=WAIT_SECONDS) as files:
-            place = Place(lowers=(files,), upper=upper, work=work, setup=setup)
-            finished = sandbox.run(command, place, *streams, on_beat=on_line, stop=stop)
-            # Before anything is taken over: a command that was ended half way has changed nothing.
-            _check_stop(stop)
+            go(Place(lowers=(files,), upper=upper, work=work, setup=setup))
             failpoint("hands.command.after")
             before = self._trees.tree(version)
             difference = left_in(upper, before, excluded(change.writable.exclude))
@@ -130,27 +132,16 @@ class Commands:
             # After the version is archived: a crash before leaves files that the next attempt
             # begins with.
             checkout.take_over(upper, version, after)
-        return finished, after, difference.dropped
+        return after, difference.dropped
 
     def _direct(
-        self,
-        change: WorkspaceChange,
-        sandbox: Sandbox,
-        command: Command,
-        setup: Path | None,
-        streams: tuple[Path, Path],
-        stop: threading.Event,
-        on_line: Callable[[str], None],
-    ) -> tuple[Finished, str, list[str]]:
+        self, change: WorkspaceChange, setup: Path | None, go: Callable[[Place], None]
+    ) -> tuple[str, list[str]]:
         """In the files themselves."""
-
-        def work(files: Path) -> Finished:
-            place = Place(directory=files, setup=setup)
-            finished = sandbox.run(command, place, *streams, on_beat=on_line, stop=stop)
-            _check_stop(stop)
-            return finished
-
-        return self.in_files(change, work)
+        _, version, dropped = self.in_files(
+            change, lambda files: go(Place(directory=files, setup=setup))
+        )
+        return version, dropped
 
     def in_files(
         self, change: WorkspaceChange, work: Callable[[Path], R]

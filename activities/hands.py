@@ -269,7 +269,7 @@ class HandsActivities:
         try:
             if change.operation == "sh":
                 ran = self._commands.run(change, stop, line.append)
-                return self._ran(change, ran), ran.texts
+                return self._ran(change, ran, redactor), ran.texts
             if change.tool is not None:
                 made, after_it = self._tools.run(change, change.tool, archive, run, stop)
                 return self._tool_ran(change, made, after_it, redactor), {}
@@ -293,17 +293,8 @@ class HandsActivities:
             # not have it.
             if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EMFILE}:
                 raise
-            return (
-                WorkspaceChanged(
-                    version=version,
-                    base=version,
-                    error_type=os_values.error_name(error)
-                    if isinstance(error, OSError | ValueError)
-                    else "RuntimeError",
-                    error_message=redactor.text(str(error)),
-                ),
-                {},
-            )
+            raised = _raised(error, redactor)
+            return WorkspaceChanged(version=version, base=version, **raised), {}
         return _told(version, before, after, value), {}
 
     def _tool_ran(
@@ -319,10 +310,13 @@ class HandsActivities:
             }
         )
 
-    def _ran(self, change: WorkspaceChange, ran: Ran) -> WorkspaceChanged:
+    def _ran(self, change: WorkspaceChange, ran: Ran, redactor: Redactor) -> WorkspaceChanged:
         version = change.held.version
         before = self._trees.tree(version)
-        return _told(version, before, self._trees.tree(ran.version), ran.value)
+        told = _told(version, before, self._trees.tree(ran.version), ran.value)
+        if ran.error is None:
+            return told
+        return told.model_copy(update=_raised(ran.error, redactor))
 
     def _edited(self, tree: Tree, operation: str, arguments: dict[str, Any]) -> Edited:
         read = self._trees.content
@@ -352,6 +346,15 @@ class HandsActivities:
                 return editing.move(tree, path, arguments["to"], into=arguments["into"])
             case _:
                 raise ValueError(f"{operation} is not available in a statement")
+
+
+def _raised(error: Exception, redactor: Redactor) -> dict[str, str]:
+    """The fields of a result that say which exception a statement gets."""
+    known = isinstance(error, OSError | ValueError)
+    return {
+        "error_type": os_values.error_name(error) if known else "RuntimeError",
+        "error_message": redactor.text(str(error)),
+    }
 
 
 def _uses(changed: WorkspaceChanged) -> tuple[str, ...]:

@@ -58,6 +58,29 @@ def test_what_a_real_job_did_can_be_asked(cli: CommandLine, tmp_path: Path) -> N
     assert len(told.stdout.splitlines()) == 4
 
 
+@pytest.mark.parametrize("sandbox", ["auto", "none"])
+def test_a_command_that_leaves_too_much_is_told_with_its_time(
+    cli: CommandLine, sandbox: str
+) -> None:
+    """Its statement gets an error, and its files are those before; what it printed is kept, and
+    ``log`` and ``cost`` tell how long it ran, as of any command.
+    """
+    batch = f"left-{sandbox}"
+    code = "try:\n    sh('echo made; sleep 0.2; truncate -s 300M big')\nexcept ValueError as e:\n"
+    code += "    told = str(e)\nfinish([told, os.path.exists('big')])"
+    cli.write("a.json", script(f"import os\n{code}"))
+    job = f"id: much, model: scripted/a.json, workspace: {{write: true, sandbox: {sandbox}}}"
+    assert cli("run", cli.jobs(job, batch=batch)).code == 0
+    (told, there) = cli("results", batch, "--json").json()[0]["result"]
+    assert (told[:38], there) == ("more than 268,435,456 bytes of files a", False)
+    (row, _) = cli("log", f"{batch}/much", "--effects", "--json").json()["effects"]
+    assert (row["error"], row["exit_code"], row["changed"]) == ("ValueError", 0, [])
+    assert row["seconds"] >= 0.2
+    (cost,) = cli("cost", f"{batch}/much", "--json").json()["jobs"]
+    assert (cost["commands"], cost["command_seconds"]) == (1, row["seconds"])
+    assert cli("verify", f"{batch}/much").code == 0
+
+
 def test_a_batchs_summary_has_the_versions(cli: CommandLine, tmp_path: Path) -> None:
     """Of jobs that may change their workspace; what changed nothing left what it began with."""
     cli.write("ws/a.py", "one\n")
