@@ -116,7 +116,9 @@ class RecordedTurn(RecordValue):
     turn began with. ``execution`` is the statement's; ``nodes`` are the states of nodes that
     changed until the next call, or if ``ended`` until the run's end, without a tick, and ``events``
     the context's until then; None if that is not recorded. ``layout`` are the digests of the
-    prompt's segments. ``interim`` is what came before its call.
+    prompt's segments. ``interim`` is what came before its call, and ``read_of`` of its payloads
+    the turn and the number of the reading, and the version of the job's own workspace that was
+    read.
     """
 
     reply: ModelReply
@@ -129,6 +131,7 @@ class RecordedTurn(RecordValue):
     ended: bool = False
     layout: tuple[str, ...] = ()
     interim: Interim = Interim()
+    read_of: tuple[tuple[int, int, str], ...] = ()
 
 
 class ClaimQuestion(RecordValue):

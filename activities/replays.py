@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
@@ -129,6 +130,7 @@ class ReplayActivities:
             ended=isinstance(record.after, End),
             layout=tuple(segment.digest for segment in layout),
             interim=record.step.interim,
+            read_of=tuple(_read_of(record.step)),
         )
 
     def _summary(self, question: RecordedQuestion) -> RecordedTurn | None:
@@ -148,3 +150,15 @@ class ReplayActivities:
             cost_usd=origin.cost_usd,
             failed=origin.failed_attempts,
         )
+
+
+def _read_of(step: Step) -> Iterator[tuple[int, int, str]]:
+    """Which versions of the job's own workspace were read for the payloads that were applied before
+    a step; see ``RecordedTurn``.
+    """
+    for event in step.events or ():
+        if event["type"] == "async_payload_prepared":
+            meta = event["payload_meta"]
+            # What was archived before bases had versions has none.
+            if version := meta.get("basis", {}).get("version"):
+                yield *meta["source"], version

@@ -7,7 +7,8 @@ its turn are archived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from temporalio import workflow
@@ -40,6 +41,10 @@ class Live:
     """The turn that is followed."""
     interim: Interim | None = None
     """What the record has of the time between two turns."""
+    read_of: Mapping[tuple[int, int], str] = MappingProxyType({})
+    """Which versions of the job's own workspace the payloads of that time had been read of, by the
+    turns and numbers of the readings.
+    """
     effect: EffectName | None = None
     """Where effects are answered from; None for the world."""
     execution: dict[str, Any] | None = None
@@ -111,6 +116,7 @@ class Recorded(Live):
     def __init__(self, record: RecordedTurn, order: ReplayOrder) -> None:
         self.record: RecordedTurn = record
         self.interim: Interim = record.interim
+        self.read_of = {(turn, effect): version for turn, effect, version in record.read_of}
         self._source = order.source
         self._answers = order.answers
         self.reply_from = ReplySource(source=order.source)

@@ -51,7 +51,7 @@ class Preparing:
         payloads = job.recorded_payloads(interim)
         requests = job.graph.background.requests([obj_id for obj_id, *_ in payloads])
         results = await self._effects.repeated(requests, job.turn, payloads)
-        job.repeat_payloads(results, interim, now)
+        job.repeat_payloads(results, interim, answers.read_of, now)
 
     async def begin(self, now: float) -> bool:
         """Start what is to be prepared for later ticks.

@@ -34,6 +34,11 @@ def prepared_effect(preparation: int) -> int:
     return PREPARED_EFFECTS + preparation % _PREPARED
 
 
+def number_of(effect: int) -> int:
+    """Which preparation an effect is of; 0 for ``UNWRITTEN``, which tells of none."""
+    return max(effect - PREPARED_EFFECTS, 0)
+
+
 def is_prepared(effect: int) -> bool:
     """Whether an effect of that number was prepared in the background."""
     return PREPARED_EFFECTS <= effect < PREPARED_EFFECTS + _PREPARED

@@ -4,9 +4,10 @@ queue of what they brought.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
+from runtime.base.effect_numbers import number_of
 from runtime.context import payloads
 from runtime.context.material import material_of
 from runtime.context.payloads import (
@@ -178,11 +179,26 @@ class Background:
         """What payloads for these nodes would have been read by."""
         return tuple(payloads.request_for(self._store.nodes[obj_id]) for obj_id in obj_ids)
 
-    def repeat(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
-        """Phase (a) as a record has it: these readings, whatever was prepared here."""
+    def repeat(
+        self,
+        results: Sequence[ReadResult],
+        applied: Sequence[Applied],
+        read_of: Mapping[tuple[int, int], str],
+        *,
+        turn: int,
+        now: float,
+    ) -> None:
+        """Phase (a) as a record has it: these readings of what it ``applied``, whatever was
+        prepared here. ``read_of`` has the versions that were read, by turns and effects.
+        """
+        known = {payload.obj_id: payload for payload in applied}
         with self._store.open(turn, now):
             for result in results:
-                preparation = self._preparation(self._store.nodes[result.obj_id], 0, turn, now)
+                state, payload = self._store.nodes[result.obj_id], known[result.obj_id]
+                begun, effect = payload.turn, payload.effect
+                preparation = self._preparation(
+                    state, number_of(effect), begun, now, read_of.get((begun, effect), "")
+                )
                 payloads.apply(self._store, preparation.payload(result, now))
 
     def dump(self) -> dict[str, Any]:

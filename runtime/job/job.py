@@ -7,7 +7,7 @@ methods in order and carries out what they ask for; a plain loop can do the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -360,19 +360,27 @@ class Job:
             interim.payloads if self.sleeping.state is None else self.sleeping.payloads_of(interim)
         )
 
-    def repeat_payloads(self, results: Sequence[ReadResult], interim: Interim, now: float) -> None:
-        """The first part of a tick as a record has it, with what its payloads had brought."""
-        payloads = self.recorded_payloads(interim)
-        self.graph.background.repeat(results, turn=self.turn, now=now)
+    def repeat_payloads(
+        self,
+        results: Sequence[ReadResult],
+        interim: Interim,
+        read_of: Mapping[tuple[int, int], str],
+        now: float,
+    ) -> None:
+        """The first part of a tick as a record has it, with what its payloads had brought;
+        ``read_of`` as in ``Background.repeat``.
+        """
+        applied = [
+            Applied(obj_id=node, turn=turn, effect=effect)
+            for node, turn, effect in self.recorded_payloads(interim)
+        ]
+        self.graph.background.repeat(results, applied, read_of, turn=self.turn, now=now)
         dropped = 0
         if self.sleeping.state is None:
             # What was dropped and spent is told of the turn and of all before it since the last.
             dropped = interim.dropped
             self.ledger.add_background(interim.usage, interim.cost_usd)
-        self._landed(
-            [Applied(obj_id=node, turn=turn, effect=effect) for node, turn, effect in payloads],
-            dropped,
-        )
+        self._landed(applied, dropped)
 
     def apply_payloads(self, now: float) -> None:
         """The first part of a tick, of the turn or of a sleeping job: what was prepared in the

@@ -14,11 +14,13 @@ from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
+from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.base.spec.models import ModelSettings, Writable
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
+from tests.replay.replays import frozen_again
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -77,23 +79,34 @@ async def test_the_structure_stands_in_until_the_summary_is_there(stage: Stage) 
 
 async def test_what_was_read_names_the_version_of_the_jobs_own_files(stage: Stage) -> None:
     """The events of a payload name the version that was read for it: that of the turn in which it
-    began.
+    began. Those of a replay from the record say the same, but for the time that it took.
     """
     agent = stage.path / "agent.py"
     agent.write_text(AGENT.replace("a = view", "write('a.py', 'def add(): ...\\\\n')\\na = view"))
-    outcome, archive = await stage.run(
-        f"scripted/{agent}", summary_model=writer(stage), writable=Writable()
-    )
+    spec = stage.spec(f"scripted/{agent}", summary_model=writer(stage), writable=Writable())
+    outcome = await (await stage.start(spec)).result()
+    archive = stage.archive(spec)
     assert outcome.status is JobStatus.SUCCEEDED
-    told = [
-        event["payload_meta"]
-        for step in archive.steps(outcome.run)
-        for event in step.events or ()
-        if event["type"].startswith("async_payload")
-    ]
+    told = payloads_told(archive, outcome.run)
     written = workspace_after(archive, outcome.run, 1)
     assert [meta["basis"]["version"] for meta in told] == [written, written]
     assert [meta["source"][0] for meta in told] == [2, 2]
+    again, other = await frozen_again(stage, spec, outcome.run)
+    assert again.status is JobStatus.SUCCEEDED
+    assert payloads_told(other, again.run) == told
+
+
+def payloads_told(archive: JobArchive, run: str) -> list[dict[str, Any]]:
+    """What the events of payloads say of them, without times."""
+    metas = [
+        event["payload_meta"]
+        for step in archive.steps(run)
+        for event in step.events or ()
+        if event["type"].startswith("async_payload")
+    ]
+    for meta in metas:
+        del meta["prepared_at"], meta["cost"]["time_ms"]
+    return metas
 
 
 async def test_a_job_without_a_model_for_summaries_says_so(stage: Stage) -> None:
