@@ -540,8 +540,10 @@ class JobWorkflow(Ordered):
                 if effect.kind is EffectKind.SPAWN
                 else self.effects.perform(effect, self.job.turn, number, decision)
             )
-            result, _ = await self.moment.after(performed, lambda done: done[1])
-            answer = statement.answered(effect, result)
+            result, worked = await self.moment.after(performed, lambda done: done[1])
+            # What a record answered took its time when that was made.
+            live = self.moment.answers.effect is None
+            answer = statement.answered(effect, result, worked if live else None)
 
     async def approved(self, effect: Effect, number: int) -> Decision | None:
         """A person's decision on a call, if one is asked about it: the statement waits as long."""

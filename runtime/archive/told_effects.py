@@ -17,9 +17,9 @@ class ToldEffect(Value):
     """One call that left the interpreter, and of a change of the workspace what it came to.
 
     ``kind`` is ``read``, ``file``, ``tool``, ``server``, ``change`` or ``spawn``; ``path`` the
-    file, the first line of a command, or the sub-job. ``exit_code`` and ``seconds`` are a
-    command's. ``changed`` are the first changed paths with A, M or D, of ``count`` in all.
-    ``damaged`` says why what it came to cannot be read.
+    file, the first line of a command, or the sub-job. ``exit_code`` is a command's. ``seconds``
+    is how long the command ran, or was worked for another call. ``changed`` are the first changed
+    paths with A, M or D, of ``count`` in all. ``damaged`` says why what it came to cannot be read.
     """
 
     turn: int
@@ -49,6 +49,7 @@ def told_effects(
             name=str(effect["name"]),
             path=effect.get("path"),
             error=effect.get("error"),
+            seconds=effect.get("seconds"),
         )
         if told.kind != _CHANGE:
             yield told
@@ -58,15 +59,14 @@ def told_effects(
         except UNREADABLE as error:
             yield told.model_copy(update={"damaged": str(error)})
             continue
-        yield told if archived is None else told.model_copy(update=_came_to(archived))
+        yield told if archived is None else told.model_copy(update=_came_to(told.name, archived))
 
 
-def _came_to(archived: dict[str, Any]) -> dict[str, Any]:
+def _came_to(name: str, archived: dict[str, Any]) -> dict[str, Any]:
     value = archived.get("value")
-    of_command = value if isinstance(value, dict) else {}
+    command = value if name == "sh" and isinstance(value, dict) else {}
     return {
-        "exit_code": of_command.get("exit_code"),
-        "seconds": of_command.get("seconds"),
         "changed": tuple((str(path), str(letter)) for path, letter in archived.get("changed", ())),
         "count": int(archived.get("count", 0)),
+        **{key: command[key] for key in ("exit_code", "seconds") if key in command},
     }

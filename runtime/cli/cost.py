@@ -31,6 +31,7 @@ _COUNTED = (
         "cost_usd",
     ),
     *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd", "commands", "command_seconds"),
+    *("effects", "effect_seconds"),
 )
 
 _TOKENS = ("prompt", "completion", "cache_read", "cache_write")
@@ -106,6 +107,7 @@ class _Spending:
         self._counted = dict.fromkeys(_COUNTED, 0)
         self._cost = self._lost = 0.0
         self._ran: list[float] = []
+        self._worked: list[float] = []
         self._damaged: list[str] = []
         self._asked: set[TurnKey] = set()
         self._answered: set[TurnKey] = set()
@@ -158,7 +160,7 @@ class _Spending:
         from runtime.archive import keys
         from runtime.base.values import Failed, Usage
 
-        self._ran += _commands(self._archive, header)
+        self._did(header)
         self._counted["calls"] += 1
         self._add(Usage.model_validate(header["usage"]), header["cost_usd"])
         others.told = Failed.model_validate(header.get("failed_attempts", {}))
@@ -167,6 +169,14 @@ class _Spending:
         if (prefix := header.get("prefix")) is not None:
             self._counted["moved_prefixes"] += bool(prefix["broken"])
             self._lost += prefix["lost_usd"]
+
+    def _did(self, header: Mapping[str, Any]) -> None:
+        """The effects of a statement: its commands by their own time, all by what was worked for
+        them.
+        """
+        self._ran += _commands(self._archive, header)
+        done = (header.get("execution") or {}).get("effects", ())
+        self._worked += [float(one["seconds"]) for one in done if one.get("seconds") is not None]
 
     def _add(self, usage: Usage, cost: float) -> None:
         self._cost += cost
@@ -180,7 +190,7 @@ class _Spending:
 
         self._damaged += _lost(self._asked, self._answered)
         for end in _ends(self._archive, self._damaged):
-            self._ran += _commands(self._archive, end)
+            self._did(end)
         for race in (race for turn in self._turns.values() for race in turn.paid_beside()):
             self._add(race.usage, race.cost_usd)
         nothing = sum((turn.spent_on_nothing() for turn in self._turns.values()), Failed())
@@ -192,6 +202,8 @@ class _Spending:
             "failed_usd": nothing.cost_usd,
             "commands": len(self._ran),
             "command_seconds": round(sum(self._ran), 3),
+            "effects": len(self._worked),
+            "effect_seconds": round(sum(self._worked), 3),
             "cost_usd": round(self._cost + nothing.cost_usd, 9),
             "lost_usd": round(self._lost, 9),
             "damaged": sorted(self._damaged),
@@ -274,6 +286,8 @@ def _text(row: dict[str, Any]) -> str:
     )
     if row["commands"]:
         extra.append(f"{counted(row['commands'], 'command')}, {row['command_seconds']:,.1f} s")
+    if row["effects"]:
+        extra.append(f"{counted(row['effects'], 'effect')}, {row['effect_seconds']:,.1f} s")
     if row["failed_tokens"]:
         extra.insert(
             0, f"of it on failed attempts {row['failed_tokens']:,} tokens, ${row['failed_usd']:.4f}"

@@ -19,13 +19,18 @@ def effect_row(told: ToldEffect) -> dict[str, Any]:
 
 
 def effect_line(row: dict[str, Any]) -> str:
-    """``2.0  sh make test  exit 1, 3.2 s  M pkg/a.py, A out.txt``."""
+    """``2.0  sh make test  exit 1, 3.2 s  M pkg/a.py, A out.txt``. What took no time to speak of
+    is told without.
+    """
     path = shortened(one_line(row["path"] or ""), _COMMAND_CHARS)
     words = [f"{row['turn']}.{row['effect']}", f"{row['name']} {path}".rstrip()]
     if row["error"] is not None:
         words.append(row["error"])
+    took = f"{row['seconds']:.1f} s" if row["seconds"] is not None else ""
     if row["exit_code"] is not None:
-        words.append(f"exit {row['exit_code']}, {row['seconds']:.1f} s")
+        words.append(", ".join(filter(None, [f"exit {row['exit_code']}", took])))
+    elif took and took != "0.0 s":
+        words.append(took)
     shown = row["changed"][:_SHOWN_PATHS]
     if shown:
         names = ", ".join(f"{one['status']} {one_line(one['path'])}" for one in shown)

@@ -95,7 +95,8 @@ class EffectInfo(Value):
     """One call that left the interpreter: what was asked and digests of the question and the
     answer.
 
-    ``path`` is the file that it was about, cut if it is long; None for a tool.
+    ``path`` is the file that it was about, cut if it is long; None for a tool. ``seconds`` is how
+    long was worked for it; None where a record answered, or nobody told.
     """
 
     kind: str
@@ -104,6 +105,7 @@ class EffectInfo(Value):
     result_digest: str
     error: str | None = None
     path: str | None = None
+    seconds: float | None = None
 
 
 class Cost(Value):

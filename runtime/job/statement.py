@@ -82,8 +82,10 @@ class JobStatement:
             self._desk.graph.restore(self._before)
             self._desk.workspace = self._version
 
-    def answered(self, effect: Effect, result: Value) -> Answer:
-        """The answer that resumes the statement, from an effect's result."""
+    def answered(self, effect: Effect, result: Value, seconds: float | None = None) -> Answer:
+        """The answer that resumes the statement, from an effect's result, for which was worked so
+        many ``seconds``.
+        """
         path = getattr(effect.request, "path", None)
         told = result.model_dump(mode="json")
         if effect.kind is EffectKind.SPAWN:
@@ -104,6 +106,7 @@ class JobStatement:
                 result_digest=digest_of(told),
                 error=getattr(result, "error_type", None),
                 path=None if path is None else path[:PATH_CHARS],
+                seconds=seconds,
             )
         )
         return self._host.answered(effect, result)

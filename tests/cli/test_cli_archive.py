@@ -232,6 +232,8 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
         "lost_usd": 0.0,
         "commands": 0,
         "command_seconds": 0.0,
+        "effects": 0,
+        "effect_seconds": 0.0,
     }
     twice = {name: round(2 * value, 9) for name, value in one.items()}
     one, twice = {**one, "damaged": []}, {**twice, "damaged": []}

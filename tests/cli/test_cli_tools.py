@@ -10,7 +10,7 @@ from tests.cli.command_line import CommandLine, script, wait_for
 from tests.eventually import alive
 
 TOOLS = """
-import os, re, subprocess, sys
+import os, re, subprocess, sys, time
 from pathlib import Path
 import activities
 
@@ -19,6 +19,10 @@ def where() -> dict[str, str]:
 
 def crash() -> None:
     os._exit(9)
+
+def work(seconds: float) -> None:
+    time.sleep(seconds)
+    raise ValueError("in vain")
 
 def hold() -> bool:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -52,6 +56,28 @@ def test_a_tool_has_its_own_modules_and_no_keys(cli: CommandLine) -> None:
         "key": "none",
         "crash": "the process of the tool ended with exit code 9",
     }
+
+
+def test_log_and_cost_tell_how_long_a_tool_took(cli: CommandLine) -> None:
+    """Also where it failed; a replay that calls nothing took no time for it."""
+    cli.write("mine.py", TOOLS)
+    cli.write("activities.py", "")
+    code = "try:\n    work(0.3)\nexcept ValueError:\n    finish(os.path.exists('x'))"
+    cli.write("a.json", script(f"import os\n{code}"))
+    jobs = cli.jobs("id: a, model: scripted/a.json, tools: ['mine:work']", batch="timed")
+    assert cli("run", jobs).code == 0
+    (work, file) = cli("log", "timed/a", "--effects", "--json").json()["effects"]
+    assert (work["name"], work["error"], file["kind"]) == ("work", "ValueError", "file")
+    assert work["seconds"] >= 0.3
+    lines = cli("log", "timed/a", "--effects").out.splitlines()
+    assert f"1.0  work  ValueError  {work['seconds']:.1f} s" in map(str.strip, lines)
+    (cost,) = cli("cost", "timed/a", "--json").json()["jobs"]
+    told = round(work["seconds"] + file["seconds"], 3)
+    assert (cost["effects"], cost["effect_seconds"]) == (2, told)
+    frozen = cli("replay", "timed/a", "--from", "1", "--mode", "reexecute", "--frozen")
+    assert frozen.code == 0, frozen.err
+    again = cli("log", "timed/a", "--effects", "--json").json()["effects"]
+    assert [(row["error"], row["seconds"]) for row in again] == [("ValueError", None), (None, None)]
 
 
 def test_a_killed_worker_leaves_no_tool_behind(cli: CommandLine) -> None:
