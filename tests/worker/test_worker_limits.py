@@ -1,17 +1,20 @@
-"""Rates and fairness as a provider counts them, with two workers on one Temporal server."""
+"""Rates, fairness and priority as a provider counts them, with two workers on one Temporal
+server.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowHandle
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from runtime.archive.stores import open_store
 from runtime.base.spec.limits import Routes
@@ -35,18 +38,56 @@ CONCURRENT = 4
 """Calls at a time of each of the two workers: so many may come late, and so together."""
 FIRST_BURST = 6
 """Calls that the server lets through at once, or those of a second."""
+FAST = 6000
+"""Calls a minute of a queue that is to keep nobody waiting."""
+
+
+@dataclass
+class Counter:
+    """A provider that counts: when each call arrived, and of which batch. It answers while its
+    ``gate`` is open.
+    """
+
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    arrivals: list[tuple[float, str]] = field(default_factory=list)
+
+    def respond(self, messages: list[dict[str, Any]], _number: int) -> Any:
+        """Answer a call of a job, whose goal is its batch's name."""
+        said = str(messages[1]["content"])
+        self.arrivals.append((time.monotonic(), said.partition("batch ")[2].partition(".")[0]))
+        return {"code": "x = 1", "gate": self.gate}
+
+    @property
+    def batches(self) -> list[str]:
+        """The batches whose calls arrived, in order."""
+        return [batch for _, batch in self.arrivals]
 
 
 class Hall:
-    """A Temporal server with the embedded one's settings, a provider, and two workers."""
+    """A Temporal server with the embedded one's settings, a provider, and workers."""
 
-    def __init__(self, client: Client, path: Path, provider: ProviderServer) -> None:
-        self.client, self.path, self.provider = client, path, provider
+    def __init__(self, stack: AsyncExitStack, client: Client, path: Path) -> None:
+        self._stack = stack
+        self.client, self.path = client, path
         self.store = open_store(str(path / "archive"))
         self.routes = Routes(archive="hall", models=(MODELS,))
         self.queue = self.routes.queues[0]
+        self.counter = Counter()
+        self.provider = ProviderServer(OpenAIProtocol(), self.counter.respond)
 
-    async def start(self, batch: str, jobs: int, turns: int) -> WorkflowHandle[Any, Any]:
+    async def work(self, workers: int, limit: Limit) -> None:
+        """Have so many workers on the limited queue, each with its calls at a time."""
+        await set_limits(self.client, self.routes, Limits(models={MODELS: limit}))
+        address = self.client.service_client.config.target_host
+        for _ in range(workers):
+            client = await Client.connect(address, data_converter=CONVERTER)
+            queues = limited_queues(client, self.store)
+            self._stack.push_async_callback(queues.close)
+            await queues.want([self.queue])
+
+    async def start(
+        self, batch: str, jobs: int, turns: int, priority: int | None = None
+    ) -> WorkflowHandle[Any, Any]:
         """Start a batch whose limited calls go by the queue."""
         model = {"api_base": f"{self.provider.address}/v1", "price": {"input": 0, "output": 0}}
         orders = tuple(
@@ -54,7 +95,7 @@ class Hall:
                 key=JobKey(batch=batch, job=f"j{number}"),
                 spec=JobSpec(
                     id=f"j{number}",
-                    goal="Count.",
+                    goal=f"Count for batch {batch}.",
                     workspace=str(self.path),
                     model=ModelSettings(name="openai/local", options=model),
                     budget=Budget(turns=turns),
@@ -69,59 +110,39 @@ class Hall:
             id=batch_workflow_id(batch),
             task_queue="hall",
         )
-        submission = Submission(jobs=orders, concurrency=jobs, routes=self.routes)
+        routes = self.routes.model_copy(update={"priority": priority})
+        submission = Submission(jobs=orders, concurrency=jobs, routes=routes)
         await handle.execute_update(BatchWorkflow.submit, submission)
         return handle
 
-    async def calls(self, batch: str, jobs: int) -> list[tuple[float, float]]:
-        """When each call of a batch was scheduled and given to a worker, by the server's clock."""
-        found = []
-        for number in range(jobs):
-            job = job_workflow_id(JobKey(batch=batch, job=f"j{number}"))
-            scheduled: dict[int, float] = {}
-            async for event in self.client.get_workflow_handle(job).fetch_history_events():
-                at = event.event_time.ToMicroseconds() / 1e6
-                if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-                    told = event.activity_task_scheduled_event_attributes
-                    if told.task_queue.name == self.queue:
-                        scheduled[event.event_id] = at
-                started = event.activity_task_started_event_attributes.scheduled_event_id
-                if started in scheduled:
-                    found.append((scheduled[started], at))
-        return found
+    async def queued(self, batch: str, jobs: int) -> int:
+        """How many calls of a batch wait in the queue now: no worker has them, or had."""
+        ids = [job_workflow_id(JobKey(batch=batch, job=f"j{number}")) for number in range(jobs)]
+        described = await asyncio.gather(
+            *(self.client.get_workflow_handle(id).describe() for id in ids), return_exceptions=True
+        )
+        return sum(
+            pending.activity_type.name == "call_model"
+            and pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+            for one in described
+            # A job that has not begun yet is not found.
+            if not isinstance(one, BaseException) and one.status is WorkflowExecutionStatus.RUNNING
+            for pending in one.raw_description.pending_activities
+        )
 
 
 @pytest.fixture
 async def hall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hall]:
-    """The hall, with both workers on the limited queue; one of them has the workflows too."""
+    """The hall, with a worker for the batches and none on the limited queue."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    arrivals: list[float] = []
-
-    def respond(_messages: Any, _number: int) -> Any:
-        arrivals.append(time.monotonic())
-        return {"code": "x = 1"}
-
-    async with _hall(tmp_path, ProviderServer(OpenAIProtocol(), respond)) as made:
-        made.arrivals = arrivals  # type: ignore[attr-defined]
-        yield made
-
-
-@asynccontextmanager
-async def _hall(path: Path, provider: ProviderServer) -> AsyncIterator[Hall]:
     settings = [f"{name}={value}" for name, value in SETTINGS.items() if "matching" in name]
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(temporal_server(*settings))
-        await stack.enter_async_context(provider.serving())
-        made = Hall(server.client, path, provider)
+        made = Hall(stack, server.client, tmp_path)
+        await stack.enter_async_context(made.provider.serving())
         await stack.enter_async_context(
-            make_worker(made.client, made.store, task_queue="hall", workspaces=path / "host")
+            make_worker(made.client, made.store, task_queue="hall", workspaces=tmp_path / "host")
         )
-        address = made.client.service_client.config.target_host
-        for _ in range(2):
-            client = await Client.connect(address, data_converter=CONVERTER)
-            queues = limited_queues(client, made.store)
-            stack.push_async_callback(queues.close)
-            await queues.want([made.queue])
         yield made
 
 
@@ -134,11 +155,11 @@ async def test_no_ten_seconds_have_more_calls_than_the_limit(
     hall: Hall, minute: int, jobs: int, turns: int, concurrent: int
 ) -> None:
     """With two workers: as the provider counts, but for the burst and the calls that both have."""
-    limit = Limit(requests_per_minute=minute, concurrent=concurrent)
-    await set_limits(hall.client, hall.routes, Limits(models={MODELS: limit}))
+    hall.counter.gate.set()
+    await hall.work(2, Limit(requests_per_minute=minute, concurrent=concurrent))
     batch = await hall.start("rates", jobs, turns)
     await batch.result()
-    arrivals = hall.arrivals  # type: ignore[attr-defined]
+    arrivals = [at for at, _ in hall.counter.arrivals]
     assert len(arrivals) == jobs * turns
     most = minute / 6 + max(FIRST_BURST, minute / 60) + 2 * concurrent
     assert most < jobs * turns
@@ -148,42 +169,49 @@ async def test_no_ten_seconds_have_more_calls_than_the_limit(
 
 async def test_a_small_batch_is_not_kept_by_a_large_one(hall: Hall) -> None:
     """Of the calls that wait, both get every other one; and the limit can be changed meanwhile."""
-    limit = Limit(requests_per_minute=60, concurrent=CONCURRENT)
-    await set_limits(hall.client, hall.routes, Limits(models={MODELS: limit}))
+    await hall.work(2, Limit(requests_per_minute=FAST / 2, concurrent=CONCURRENT))
     large = await hall.start("large", 60, 1)
-    await eventually(lambda: _all_begun(hall, "large", 60), "the large batch's calls wait")
+    held = 2 * CONCURRENT
+
+    async def wait(batch: str, jobs: int, calls: int) -> None:
+        async def all_wait() -> bool:
+            return await hall.queued(batch, jobs) == calls
+
+        await eventually(all_wait, f"{calls} calls of the {batch} batch wait")
+
+    # The workers have as many calls as they take, which are answered when all others wait.
+    await eventually(lambda: len(hall.counter.arrivals) == held, "the workers are busy")
+    await wait("large", 60, 60 - held)
     small = await hall.start("small", 3, 1)
+    await wait("small", 3, 3)
+    await set_limit(hall.client, hall.queue, Limit(requests_per_minute=FAST))
+    hall.counter.gate.set()
     await small.result()
-    await set_limit(hall.client, hall.queue, Limit(requests_per_minute=6000))
     await large.result()
     (state,) = await limited(hall.client, [hall.queue])
-    assert (state.account.limit.requests_per_minute, state.rate) == (6000.0, 100.0)
-    mine = await hall.calls("small", 3)
-    others = await hall.calls("large", 60)
-    waited_from, waited_to = max(at for at, _ in mine), max(at for _, at in mine)
-    between = sum(waited_from < at < waited_to for _, at in others)
-    assert between <= 2 * CONCURRENT + 2 * len(mine)
+    assert (state.account.limit.requests_per_minute, state.rate) == (FAST, FAST / 60)
+    batches = hall.counter.batches
+    assert (len(batches), set(batches[:held])) == (63, {"large"})
+    # Calls that two workers have at once may arrive in another order than they were given.
+    last = len(batches) - batches[::-1].index("small")
+    assert last <= held + 2 * 3 + held
 
 
-async def _all_begun(hall: Hall, batch: str, jobs: int) -> bool:
-    """Whether each job of a batch has a call that waits or ran."""
-    found = await asyncio.gather(
-        *(
-            hall.client.get_workflow_handle(
-                job_workflow_id(JobKey(batch=batch, job=f"j{number}"))
-            ).describe()
-            for number in range(jobs)
-        ),
-        return_exceptions=True,
-    )
-    return all(
-        not isinstance(one, BaseException)
-        and (
-            one.status != 1
-            or any(
-                pending.activity_type.name == "call_model"
-                for pending in one.raw_description.pending_activities
-            )
-        )
-        for one in found
-    )
+async def test_the_lower_number_comes_first(hall: Hall) -> None:
+    """Calls that wait are begun by their batches' ``priority``, whoever came first."""
+    await hall.work(1, Limit(requests_per_minute=FAST, concurrent=1))
+    started = [await hall.start("before", 1, 1)]
+    await eventually(lambda: hall.counter.batches == ["before"], "the worker is busy")
+    for priority in (5, None, 2, 4, 1):
+        batch = f"p{priority or 3}"
+        started.append(await hall.start(batch, 3, 1, priority))
+
+        async def all_wait(batch: str = batch) -> bool:
+            return await hall.queued(batch, 3) == 3
+
+        await eventually(all_wait, f"the calls of {batch} wait")
+    hall.counter.gate.set()
+    for one in started:
+        await one.result()
+    expected = ["before", *(f"p{priority}" for priority in range(1, 6) for _ in range(3))]
+    assert hall.counter.batches == expected
