@@ -82,6 +82,14 @@ CAME_MEANWHILE = "slice-came-meanwhile"
 while it was under way.
 """
 
+SLICE_SPENT = "slice-spent-on-failures"
+"""The patch since which a call whose failed attempts used up its job's slice of the batch's budget
+is made again, where another slice is granted.
+"""
+
+LEAST_CALL = Amount(tokens=1, usd=0.000001)
+"""Less than any call needs that is made against a budget."""
+
 
 @workflow.defn(name="JobWorkflow", sandboxed=False)
 class JobWorkflow(Ordered):
@@ -419,14 +427,23 @@ class JobWorkflow(Ordered):
         return reply
 
     async def granted_more(self, error: ActivityError, sent: Amount | None) -> bool:
-        """Whether the call was not made since its job's slice of the batch's budget does not hold
-        it, and the job has another now. ``sent`` is what it was granted when the call was sent.
+        """Whether the call was not made, or not again, since its job's slice of the batch's budget
+        does not hold it, and the job has another now. ``sent`` is what it was granted when the call
+        was sent.
         """
-        cause = error.cause
-        if not isinstance(cause, ApplicationError) or cause.type != BUDGET_SHORT:
+        cause, turns = error.cause, self.job.turn - 1
+        if not isinstance(cause, ApplicationError):
+            return False
+        if cause.type == BUDGET_SPENT:
+            # The attempts that failed have used up the slice, unless it is the job's own budget.
+            over = self.job.ledger.stop(turns, self.moment.now) is not None
+            if self.job.ledger.granted is None or over or not workflow.patched(SLICE_SPENT):
+                return False
+        elif cause.type != BUDGET_SHORT:
             return False
         self.phase = Phase.GRANT
-        if await self.slices.granted(self.job.turn - 1, wanted_by(cause)):
+        wanted = wanted_by(cause) if cause.type == BUDGET_SHORT else LEAST_CALL
+        if await self.slices.granted(turns, wanted):
             return True
         # What was asked for ahead may have come while the call was under way. Asked only then:
         # elsewhere a release before this one does the same.
@@ -781,9 +798,8 @@ class JobWorkflow(Ordered):
         cause = error.cause if isinstance(error, ActivityError) else None
         if isinstance(cause, ApplicationError) and cause.type == BUDGET_SPENT:
             spent = self.job.ledger.stop(self.job.turn - 1, self.moment.now)
-            budget = (
-                spent.reason if spent is not None else self.job.ledger.time_reason(self.moment.now)
-            )
+            refused = self.job.ledger.refused or self.job.ledger.time_reason(self.moment.now)
+            budget = spent.reason if spent is not None else refused
             return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
         if isinstance(cause, ApplicationError) and cause.type == BUDGET_SHORT:
             tokens, usd = (max(left, 0) for left in self.job.ledger.own_left())

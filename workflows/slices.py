@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import Amount
     from runtime.base.workflow_ids import batch_workflow_id
     from runtime.job.ledger import Ledger
-    from runtime.job.purse import NOTHING, Ask, Granted, plus
+    from runtime.job.purse import NOTHING, Ask, Granted
     from workflows.messages import JobOrder
     from workflows.moment import Moment
 
@@ -29,6 +29,7 @@ class Slices:
     def __init__(self, order: JobOrder, moment: Moment) -> None:
         self._order, self._moment = order, moment
         self._asked = False
+        self._heard = 0
         self.arrived: list[Granted] = []
 
     @property
@@ -44,10 +45,8 @@ class Slices:
         """Take the answers that have arrived."""
         for answer in self.arrived:
             self._asked = False
-            if answer.slice is None:
-                self._ledger.refused = answer.reason
-            elif self._ledger.granted is not None:
-                self._ledger.granted = plus(self._ledger.granted, answer.slice)
+            self._heard += 1
+            self._ledger.answered(answer)
         self.arrived = []
 
     @property
@@ -80,7 +79,8 @@ class Slices:
     async def _ask(self, wanted: Amount, *, waits: bool) -> None:
         self._asked = True
         batch = workflow.get_external_workflow_handle(batch_workflow_id(self._order.key.batch))
-        ask = Ask(job=self._order.key.job, wanted=wanted, waits=waits)
+        run, job = workflow.info().run_id, self._order.key.job
+        ask = Ask(job=job, wanted=wanted, waits=waits, run=run, heard=self._heard)
         try:
             await self._moment.after(batch.signal("ask", ask), lambda _: 0.0)
         # The batch has ended, or never was: then what the job has must do.

@@ -10,7 +10,7 @@ from runtime.base.durations import format_duration
 from runtime.base.plurals import counted
 from runtime.base.spec.models import Amount, Budget
 from runtime.base.values import Failed, Usage, Value
-from runtime.job.purse import NOTHING, covers, is_spent, minus
+from runtime.job.purse import NOTHING, Granted, covers, is_spent, minus, plus
 from runtime.job.results import Spending
 from runtime.job.stops import JobStatus, Stop
 from runtime.job.sub_jobs import SubJob, SubJobs, lendable
@@ -205,6 +205,13 @@ class Ledger:
         if not is_spent(left) and covers(left, call):
             return None
         return minus(Amount(turns=max(call.turns or 0, 1), tokens=call.tokens, usd=call.usd), left)
+
+    def answered(self, answer: Granted) -> None:
+        """Take the batch's answer to a wish for more."""
+        if answer.slice is None:
+            self.refused = answer.reason
+        elif self.granted is not None:
+            self.granted = plus(self.granted, answer.slice)
 
     def work(self, seconds: float) -> None:
         """Book time that somebody worked for the job, or that it asked to let pass.

@@ -48,11 +48,15 @@ def is_spent(left: Amount) -> bool:
 class Ask(Value):
     """A job's wish for ``wanted`` more than it was granted; ``waits``: it does nothing until it is
     answered.
+
+    ``run`` of the job has ``heard`` so many answers by then; releases before do not say so.
     """
 
     job: str
     wanted: Amount
     waits: bool
+    run: str = ""
+    heard: int = 0
 
 
 class Granted(Value):
@@ -70,13 +74,15 @@ class SavedPurse(Value):
     spent: Amount = NOTHING
     held: dict[str, Amount] = {}
     asks: tuple[Ask, ...] = ()
+    told: dict[str, tuple[str, int]] = {}
 
 
 @dataclass
 class Purse:
     """What a batch has to grant: its ``budget``, for ``places`` jobs at a time.
 
-    ``spent`` is what jobs spent that have ended, ``held`` what each open one was granted in all.
+    ``spent`` is what jobs spent that have ended, ``held`` what each open one was granted in all,
+    ``told`` the run of each that asked last, and how many answers it was given.
     """
 
     budget: Amount
@@ -84,6 +90,7 @@ class Purse:
     spent: Amount = NOTHING
     held: dict[str, Amount] = field(default_factory=dict)
     asks: dict[str, Ask] = field(default_factory=dict)
+    told: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def saved(self) -> SavedPurse:
         """For the batch's next run."""
@@ -93,13 +100,15 @@ class Purse:
             spent=self.spent,
             held=dict(self.held),
             asks=tuple(self.asks.values()),
+            told=dict(self.told),
         )
 
     @classmethod
     def restored(cls, saved: SavedPurse) -> Purse:
         """As it was saved."""
         asks = {ask.job: ask for ask in saved.asks}
-        return cls(saved.budget, saved.places, saved.spent, dict(saved.held), asks)
+        held, told = dict(saved.held), dict(saved.told)
+        return cls(saved.budget, saved.places, saved.spent, held, asks, told)
 
     @property
     def free(self) -> Amount:
@@ -126,13 +135,18 @@ class Purse:
     def ask(self, ask: Ask) -> None:
         """Take note of what a job wants; ``settle`` answers."""
         # Only of open jobs: what is granted is added to what they hold.
-        if ask.job in self.held:
+        if ask.job not in self.held:
+            return
+        run, told = self.told.get(ask.job, ("", 0))
+        # An answer is on its way: who hears it asks again, if that is not enough.
+        if ask.run != run or ask.heard >= told:
             self.asks[ask.job] = ask
 
     def ended(self, job: str, spent: Amount | None) -> None:
         """A job has ended, and spent so much; None: nobody knows, so all that it was granted."""
         held = self.held.pop(job, None)
         self.asks.pop(job, None)
+        self.told.pop(job, None)
         if held is not None:
             # Counted against the batch where nobody knows: a budget errs on the side of less.
             self.spent = plus(self.spent, held if spent is None else spent)
@@ -148,11 +162,12 @@ class Purse:
             if (slice := self._more(ask.wanted)) is not None:
                 self.held[job] = plus(self.held[job], slice)
                 answers[job] = Granted(slice=slice)
-                del self.asks[job]
+                self._answered(job)
         if self.asks and all(job in self.asks and self.asks[job].waits for job in self.held):
             # One alone: what it leaves may be enough for all the others.
-            job, _ = self.asks.popitem()
+            job = next(reversed(self.asks))
             answers[job] = Granted(reason=self.reason())
+            self._answered(job)
         return answers
 
     def reason(self) -> str:
@@ -173,6 +188,12 @@ class Purse:
             tokens=None if self.budget.tokens is None else max(self.budget.tokens // parts, 1),
             usd=None if self.budget.usd is None else round(self.budget.usd / parts, 9),
         )
+
+    def _answered(self, job: str) -> None:
+        ask = self.asks.pop(job)
+        run, told = self.told.get(job, ("", 0))
+        if ask.run:
+            self.told[job] = (ask.run, told + 1 if ask.run == run else 1)
 
     def _more(self, wanted: Amount) -> Amount | None:
         free = self.free

@@ -10,6 +10,8 @@ from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.job.stops import JobStatus
 from tests.eventually import until_phase, until_turn
+from tests.servers.openai_server import OpenAIProtocol
+from tests.servers.provider_server import ProviderServer
 from workflows.job import JobWorkflow
 from workflows.messages import JobOutcome, Note
 
@@ -73,3 +75,23 @@ async def test_a_slice_that_comes_while_a_call_is_under_way_is_used(stage: Stage
     for name in names:
         job = stage.client.get_workflow_handle(job_workflow_id(JobKey(batch=stage.batch, job=name)))
         await replayer().replay_workflow(await job.fetch_history())
+
+
+async def test_failed_attempts_that_use_up_a_slice_end_no_job(stage: Stage) -> None:
+    """It gets another slice and calls again; what they cost is of its batch's budget."""
+    used = {"prompt_tokens": 15_000, "completion_tokens": 0, "total_tokens": 15_000}
+    error = {"type": "server_error", "message": "Broke", "usage": used}
+    broken = {"text": "Well", "error_after": 0, "error": error, "times": 99}
+    answers = [broken, {"code": "finish(1)"}]
+    async with ProviderServer(OpenAIProtocol(), lambda _m, n: answers[n - 1]).serving() as server:
+        options = {"api_base": f"{server.address}/v1", "api_key": "sk-local", "price": PRICE}
+        order = stage.order("openai/local", id="a", model_options={**options, "max_tokens": 300})
+        # The first slice is an eighth: $0.125, and the attempt that failed cost $0.15.
+        handle = await stage.submit(order, concurrency=2, budget=BatchBudget(usd=1.0))
+        await handle.result()
+    stage.started.append(job_workflow_id(order.key))
+    job = stage.client.get_workflow_handle(stage.started[-1], result_type=JobOutcome)
+    outcome = await job.result()
+    assert (outcome.status, outcome.reason) == (JobStatus.SUCCEEDED, "finished")
+    assert outcome.usage.prompt > 15_000
+    await replayer().replay_workflow(await handle.fetch_history())
