@@ -145,14 +145,14 @@ class JobReader:
         except ObjectMissing:
             return None
 
-    def beginnings(self) -> int:
-        """How many runs began the job from nothing."""
+    def beginnings(self) -> list[str]:
+        """The runs that began the job from nothing, oldest first."""
         # ``run`` as the default: a start that cannot be read is no beginning.
-        return sum(
-            self._start_of(run).get("parent", run) is None
+        return [
+            run
             for _, run in self._started()
-            if not keys.is_side_run(run)
-        )
+            if not keys.is_side_run(run) and self._start_of(run).get("parent", run) is None
+        ]
 
     def find_step(self, run: str, turn: int) -> Step | None:
         """The step of a turn of a run, or of the run that it started from; None if there is

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from runtime.archive.catalog import all_jobs
 from runtime.archive.forms import End, Step
 from runtime.archive.gaps import readable
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ObjectCorrupt
 from runtime.base.standings import DAMAGED, OPEN
 from runtime.base.values import JobKey
@@ -70,6 +73,20 @@ class ResultRow:
     damaged: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True)
+class Below:
+    """What the sub-jobs of a job used together."""
+
+    jobs: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def and_one(self, standing: ArchivedStanding) -> Below:
+        """With one more."""
+        cost = round(self.cost_usd + standing.cost_usd, 9)
+        return Below(self.jobs + 1, self.tokens + standing.tokens, cost)
+
+
 def standing_of(archive: JobArchive) -> ArchivedStanding:
     """How the job stands, by its newest run.
 
@@ -104,6 +121,26 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
     )
 
 
+def spent_below(store: ObjectStore, batch: str) -> dict[str, Below]:
+    """What the sub-jobs of a batch used, at any depth, by the job above them that is none itself.
+
+    Raises:
+        ArchiveError: if the store cannot be read.
+    """
+    tops: dict[str, str] = {}
+    spent: defaultdict[str, Below] = defaultdict(Below)
+    # A sub-job is called after its parent, which is sorted before it.
+    for key in all_jobs(store, batch):
+        if _SUB_JOB.search(key.job) is None:
+            continue
+        standing = standing_of(JobArchive.of(store, key))
+        if not standing.parent:
+            continue
+        top = tops[key.job] = tops.get(standing.parent, standing.parent)
+        spent[top] = spent[top].and_one(standing)
+    return dict(spent)
+
+
 def parent_of(archive: JobArchive) -> str:
     """The job of the same batch whose sub-job this is; empty if it is none.
 
@@ -115,7 +152,7 @@ def parent_of(archive: JobArchive) -> str:
 
 
 def _retries(archive: JobArchive) -> int:
-    return max(archive.beginnings() - 1, 0)
+    return max(len(archive.beginnings()) - 1, 0)
 
 
 def result_row(archive: JobArchive) -> ResultRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,17 +56,21 @@ def command(
     names = _jobs(objects, batch)
     groups = grouped(_failures(objects, names, calls))
     if json:
-        json_document([_document(group) for group in groups])
+        json_document([_document(group, store) for group in groups])
         return
     for group in groups:
-        for line in _lines(group, calls):
+        for line in _lines(group, calls, store):
             say(line)
-    told = sum(group.count - group.statuses.get(UNTOLD, 0) for group in groups)
+    # That nobody heard of an end is no cause of one.
+    untold = sum(group.statuses.get(UNTOLD, 0) for group in groups)
+    failed = sum(group.count for group in groups) - untold
+    causes = counted(sum(group.statuses.keys() != {UNTOLD} for group in groups), "cause")
     of = counted(len(names), "job")
     if calls:
-        say(f"{counted(told, 'failed call')} of {of}, {counted(len(groups), 'cause')}")
-    else:
-        say(f"{told:,} of {of} ended without success, {counted(len(groups), 'cause')}")
+        say(f"{counted(failed, 'failed call')} of {of}, {causes}")
+        return
+    unheard = f"; on_finish was not told of {counted(untold, 'end')}" if untold else ""
+    say(f"{failed:,} of {of} ended without success, {causes}{unheard}")
 
 
 def _jobs(objects: ObjectStore, name: str) -> list[JobKey]:
@@ -97,7 +102,7 @@ def _failures(objects: ObjectStore, names: list[JobKey], calls: bool) -> Iterato
         yield from failures
 
 
-def _document(group: FailureGroup) -> dict[str, Any]:
+def _document(group: FailureGroup, store: str | None) -> dict[str, Any]:
     one = group.example
     return {
         "cause": group.kind,
@@ -108,16 +113,21 @@ def _document(group: FailureGroup) -> dict[str, Any]:
             "job": str(one.key),
             "turn": one.turn or None,
             "reason": one.reason,
-            "command": one.command,
+            "command": _command(one, store),
         },
     }
 
 
-def _lines(group: FailureGroup, calls: bool) -> Iterator[str]:
+def _lines(group: FailureGroup, calls: bool, store: str | None) -> Iterator[str]:
     how = ", ".join(f"{count:,} {status}" for status, count in group.statuses.items())
     if calls:
         how = f"{counted(group.count, 'call')} of {counted(group.jobs, 'job')}"
     yield f"{how}: {one_line(group.kind)}"
     one = group.example
     yield f"  {one.key}: {shortened(one_line(one.reason), REASON_CHARS)}"
-    yield f"  {one.command}"
+    yield f"  {_command(one, store)}"
+
+
+def _command(one: Failing, store: str | None) -> str:
+    """The command to look at it, in the archive that was named."""
+    return one.command if store is None else f"{one.command} --store {shlex.quote(store)}"

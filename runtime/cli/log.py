@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +16,7 @@ from runtime.base.plurals import counted
 from runtime.cli.chosen import Run
 from runtime.cli.options import ANY_SERVER, Job, Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.cli.text import one_line
+from runtime.cli.text import one_line, shortened
 from runtime.server.target import Target
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from runtime.archive.stores import ObjectStore
     from runtime.base.values import Failed, JobKey
     from runtime.cli.under_way import UnderWay
+
+REASON_CHARS = 100
+"""Characters of the reason of an earlier run."""
 
 
 def command(
@@ -89,6 +94,7 @@ class Log:
     run: str | None
     parts: Readable
     parent: str
+    earlier: list[dict[str, Any]]
     sub_jobs: list[str]
     turns: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
@@ -110,6 +116,7 @@ def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effe
         run=chosen,
         parts=parts,
         parent=parent_of(archive),
+        earlier=earlier_of(archive) if run is None else [],
         sub_jobs=sub_jobs_of(parts),
         turns=turns_of(archive, chosen, parts) if chosen else [],
         summaries=summaries_of(archive, chosen, parts.gaps) if chosen else [],
@@ -132,6 +139,7 @@ def _document(log: Log, now: UnderWay | None) -> dict[str, Any]:
         "job": log.name,
         "run": log.run,
         "parent": log.parent or None,
+        "earlier": log.earlier,
         "sub_jobs": log.sub_jobs,
         "turns": log.turns,
         "summaries": log.summaries,
@@ -148,6 +156,8 @@ def _tell(log: Log, now: UnderWay | None) -> None:
     gaps, end = log.parts.gaps, log.parts.end
     whose = f"  sub-job of {log.parent}" if log.parent else ""
     say(f"{log.name}  run {log.run}{whose}" if log.run else f"{log.name}: no turn has begun{whose}")
+    if log.earlier:
+        say(f"earlier runs: {', '.join(map(_earlier_text, log.earlier))}; --run shows one")
     for line in lines_of(
         log.turns, log.summaries, log.condensations, gaps, log.events or (), log.effects or ()
     ):
@@ -164,6 +174,30 @@ def _tell(log: Log, now: UnderWay | None) -> None:
             f"end: {end.status}"
             + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else "")
         )
+
+
+def earlier_of(archive: JobArchive) -> list[dict[str, Any]]:
+    """How the job ended before it was begun anew, each time, oldest first: its last run then, with
+    status and reason; None where there is no end that can be read.
+    """
+    from runtime.archive.gaps import UNREADABLE
+
+    begun, runs = set(archive.beginnings()[1:]), archive.runs()
+    rows: list[dict[str, Any]] = []
+    for last, run in pairwise(runs):
+        if run not in begun:
+            continue
+        end = None
+        with suppress(*UNREADABLE):
+            end = archive.end(last)
+        status, reason = (end.status, end.reason) if end is not None else (None, "")
+        rows.append({"run": last, "status": status, "reason": reason})
+    return rows
+
+
+def _earlier_text(row: dict[str, Any]) -> str:
+    reason = f": {shortened(one_line(row['reason']), REASON_CHARS)}" if row["reason"] else ""
+    return f"{row['run']} ({row['status'] or 'no end'}{reason})"
 
 
 def sub_jobs_of(parts: Readable) -> list[str]:

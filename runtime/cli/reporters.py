@@ -285,8 +285,11 @@ def totals_line(summary: Sequence[dict[str, Any]]) -> str:
     for job in summary:
         counts[job["status"]] = counts.get(job["status"], 0) + 1
     listed = ", ".join(f"{count} {status}" for status, count in counts.items())
-    tokens, cost = sum(job["tokens"] for job in summary), sum(job["cost_usd"] for job in summary)
-    return f"{listed}; {tokens:,} tokens, ${cost:.4f}"
+    below = [one for job in summary if (one := job["sub_jobs"]) is not None]
+    spent = [*summary, *below]
+    tokens, cost = sum(one["tokens"] for one in spent), sum(one["cost_usd"] for one in spent)
+    sub_jobs = f", with {counted(sum(one['jobs'] for one in below), 'sub-job')}" if below else ""
+    return f"{listed}; {tokens:,} tokens, ${cost:.4f}{sub_jobs}"
 
 
 def _short(result: Any, limit: int = 300) -> str:

@@ -9,13 +9,14 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
+from runtime.archive.standings import spent_below
 from runtime.archive.stores import ObjectStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import HoldfastError
@@ -426,6 +427,7 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
 
 def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
     summary: list[dict[str, Any]] = []
+    below = spent_below(control.store, plan.batch)
     for job in plan.jobs:
         outcome, progress = seen.outcomes.get(job.id), seen.progress.get(job.id)
         last = outcome or progress
@@ -440,6 +442,7 @@ def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
                 "turns": outcome.turns if outcome else _turns(control, plan, job, progress),
                 "tokens": last.usage.total if last else 0,
                 "cost_usd": last.cost_usd if last else 0.0,
+                "sub_jobs": asdict(below[job.id]) if job.id in below else None,
                 "workspace": left.model_dump(mode="json") if left else None,
                 "patch": control.patch(outcome) if outcome else None,
             }

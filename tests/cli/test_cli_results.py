@@ -17,6 +17,7 @@ from arro3.io import read_parquet
 from activities.batch_contracts import PageRef
 from runtime.archive.forms import NewEnd
 from runtime.archive.job import JobArchive
+from runtime.archive.notices import Notice, write_notice
 from runtime.archive.pages import write_page
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.base.kinds_of_error import kind_of_error
@@ -259,6 +260,36 @@ def test_failures_are_grouped_by_cause(
     ]
     assert said(capsys, "errors", "night/a") == "0 of 1 job ended without success, 0 causes\n"
     assert main(["errors", "none"]) == 2
+
+
+def test_a_cause_is_looked_at_in_the_archive_that_was_named(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The command names it too; that nobody heard of an end is told, and is no cause."""
+    told = said(capsys, "errors", "night", "--store", str(tmp_path / "archive")).splitlines()
+    assert told[2] == f"  holdfast show night/b@1 --store {tmp_path / 'archive'}"
+    for id in ("a", "b", ""):
+        of = {"key": f"key-{id}", "batch": "night", "job": id, "event": "job" if id else "batch"}
+        failed = {"heard": False, "error": "HTTP 500", "tries": 8}
+        write_notice(store, Notice(**of, **failed, to="https://h.org", at="2026-01-01T01:00:00Z"))
+    lines = said(capsys, "errors", "night").splitlines()
+    assert lines[0].startswith("3 untold: on_finish was not told after <n> tries")
+    assert lines[-1] == (
+        "2 of 4 jobs ended without success, 1 cause; on_finish was not told of 3 ends"
+    )
+
+
+def test_a_log_tells_of_earlier_runs(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How each ended before the job was begun anew, on one line; of a run that is named, not."""
+    lines = said(capsys, "log", "night/a").splitlines()
+    assert lines[1] == "earlier runs: run-0 (failed: turn 1: X: y); --run shows one"
+    assert json.loads(said(capsys, "log", "night/a", "--json"))["earlier"] == [
+        {"run": "run-0", "status": "failed", "reason": "turn 1: X: y"}
+    ]
+    for arguments in (["night/a", "--run", "run-0"], ["night/b"]):
+        assert "earlier runs" not in said(capsys, "log", *arguments)
 
 
 def test_failed_calls_are_grouped_too(

@@ -37,7 +37,11 @@ def test_a_fork_keeps_those_of_the_turns_before_it(cli: CommandLine) -> None:
         assert {row["status"] for row in rows} == {"succeeded"}
         return Counter(row["parent"] for row in rows if row["parent"])
 
-    assert cli("run", jobs).code == 0
+    ran = cli("run", jobs)
+    assert ran.code == 0, ran.err
+    # What they used is in the sum, as in that of ``results``.
+    summed = cli("results", "lent").out.splitlines()[-1].removeprefix("3 succeeded")
+    assert ran.out.splitlines()[-1] == f"1 succeeded{summed}, with 2 sub-jobs"
     assert begun() == {"parent": 2}
     for at, name in ((3, "late"), (1, "early")):
         forked = cli("fork", f"lent/parent@{at}", "--as", name)
