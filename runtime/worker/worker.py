@@ -83,6 +83,12 @@ ways: a stretch by processor time and by calls, an interpreter that does not ans
 event loop, so it is set where the SDK keeps it.
 """
 
+NO_STORAGE = 1
+"""Payloads at a time that go to a storage beside the server, in one activation: there is none.
+
+With more, the SDK makes a task for each payload and waits for all of them, storage or not.
+"""
+
 _WORKFLOWS = (JobWorkflow, BatchWorkflow, UnknownWorkflow)
 _VERSIONED = (VersionedJob, VersionedBatch, VersionedUnknown)
 _DETECTOR = "_deadlock_timeout_seconds"
@@ -138,6 +144,7 @@ def make_worker(
         plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
+        max_workflow_task_external_storage_concurrency=NO_STORAGE,
         build_id=BUILD if deployment is None else None,
         deployment_config=_versioned(deployment) if deployment is not None else None,
     )

@@ -4,7 +4,10 @@ same on a busy machine.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,13 @@ from tests.workflow.stage import Stage, activities_of, events_of
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 TURNS = 60
+
+OF_THE_SDK = {
+    "_WorkflowWorker._handle_activation",
+    "_ActivityWorker._handle_start_activity_task",
+    "Worker.poll_activity_task",
+}
+"""What the SDK makes a task for in each turn: two activations, an activity and a local one."""
 
 
 class Counted:
@@ -42,18 +52,36 @@ class Counted:
         return operation
 
 
+@contextmanager
+def tasks_made() -> Iterator[Counter[str]]:
+    """For what the running event loop makes tasks, by the names of coroutines."""
+    loop, made = asyncio.get_running_loop(), Counter[str]()
+
+    def make(of: asyncio.AbstractEventLoop, coroutine: Any, **how: Any) -> asyncio.Task[Any]:
+        made[coroutine.__qualname__] += 1
+        return asyncio.Task(coroutine, loop=of, **how)
+
+    before = loop.get_task_factory()
+    loop.set_task_factory(make)
+    try:
+        yield made
+    finally:
+        loop.set_task_factory(before)
+
+
 async def test_a_turn_asks_for_the_same_however_long_the_job_is(
     temporal: WorkflowEnvironment, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Two writes in the store, a look for its own step, and two for what lies beside the last turn;
-    one activity, one marker, one checker.
+    one activity, one marker, one checker; no task of the event loop but the SDK's own.
     """
     checker.close()
     stage = Stage(temporal.client, tmp_path, request.node.name)
     counted = Counted(stage.store)
     statements = [f"x = {n}\nprint('turn', x)" for n in range(TURNS - 1)] + ["finish(x)"]
-    async with stage.open():
-        outcome, _ = await stage.run(statements, turns=TURNS + 1)
+    with tasks_made() as made:
+        async with stage.open():
+            outcome, _ = await stage.run(statements, turns=TURNS + 1)
     assert outcome.status is JobStatus.SUCCEEDED, outcome.reason
     usual = Counter({"put_if_absent": 2, "get": 1, "list": 2})
     assert usual == {"put_if_absent": A_TURN.writes, "get": A_TURN.reads, "list": A_TURN.lists}
@@ -69,3 +97,4 @@ async def test_a_turn_asks_for_the_same_however_long_the_job_is(
     assert A_TURN.actions == 2
     assert [name for name in activities_of(history) if "turn-" not in name] == ["begin", "end"]
     assert [warm.checks for warm in checker._idle] == [TURNS]
+    assert {name for name, count in made.items() if count >= TURNS} == OF_THE_SDK
