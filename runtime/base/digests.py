@@ -6,6 +6,11 @@ import hashlib
 import json
 from typing import Any
 
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+"""One for all: ``json.dumps`` makes an encoder for each value."""
+
 
 def canonical_json(value: Any) -> bytes:
     """``value`` as UTF-8 JSON with sorted keys and no white space: equal values give equal bytes.
@@ -14,9 +19,7 @@ def canonical_json(value: Any) -> bytes:
         ValueError: for NaN and infinities, which JSON does not have.
     """
     # Two texts must not become one: a model may write lone surrogates, and they have bytes, too.
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8", "surrogatepass")
+    return _CANONICAL.encode(value).encode("utf-8", "surrogatepass")
 
 
 def digest_bytes(data: bytes) -> str:
