@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from runtime.base.digests import canonical_json
+from runtime.base.digests import canonical_json, digest_bytes
 from runtime.base.errors import ObjectCorrupt
 from runtime.projection.segments import Add, Keep, LayoutDelta, Segment
 
@@ -25,14 +25,15 @@ class Hashed:
     count: int
     state: Any
 
-    def more(self, segments: Sequence[Segment]) -> Hashed:
-        """That of ``segments``, the first of which are these."""
+    def more(self, lines: Sequence[bytes]) -> Hashed:
+        """That of the segments with these ``lines``, the first of which are these."""
         # A hash changes with what is added, and the layouts before go on with theirs.
         state = self.state.copy()
-        texts = [canonical_json(segment.digest) for segment in segments[self.count :]]
+        # By its line: a segment that has just arrived would be made into JSON for its digest again.
+        texts = [canonical_json(digest_bytes(line)) for line in lines[self.count :]]
         if texts:
             state.update((b"," if self.count else b"") + b",".join(texts))
-        return Hashed(len(segments), state)
+        return Hashed(len(lines), state)
 
 
 NOTHING_HASHED = Hashed(0, hashlib.sha256(b"["))
@@ -59,7 +60,7 @@ class Layout:
     @cached_property
     def digest(self) -> str:
         """That of the list of the segments' digests: a segment's digest is that of its line."""
-        hashed = self._hashed.more(self.segments)
+        hashed = self._hashed.more(self.lines)
         state = hashed.state.copy()
         state.update(b"]")
         return f"sha256:{state.hexdigest()}"
@@ -70,7 +71,7 @@ class Layout:
         stop = len(self.segments)
         while stop > self.begun.count and self.segments[stop - 1].tail:
             stop -= 1
-        return self.begun.more(self.segments[:stop])
+        return self.begun.more(self.lines[:stop])
 
     def changed(self, delta: LayoutDelta, reply: Segment | None) -> Layout:
         """The layout that ``delta`` makes from this one.
