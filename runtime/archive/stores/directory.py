@@ -147,10 +147,14 @@ class DirectoryStore:
         return str(self.root)
 
     def _walk(self, folder: str, prefix: str) -> Iterator[str]:
+        start = f"{folder}/" if folder else ""
+        begins = prefix[len(start) :]
         try:
             with os.scandir(self.root / folder) as listing:
-                entries = [
-                    (e.name + "/" if e.is_dir(follow_symlinks=False) else e.name) for e in listing
+                # By its name first: most of a directory is other turns'.
+                entries = [entry for entry in listing if entry.name.startswith(begins)]
+                names = [
+                    f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name for e in entries
                 ]
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -158,15 +162,11 @@ class DirectoryStore:
             raise ArchiveError(f"cannot list {self.root / folder}: {error.strerror}") from error
         # A directory sorts as its name with the slash, which is how its keys sort among their
         # neighbours.
-        for name in sorted(entries):
-            key = f"{folder}/{name}" if folder else name
-            if not folder and name == f"{_TMP}/":
-                continue
-            if name.endswith("/"):
-                if key.startswith(prefix) or prefix.startswith(key):
-                    yield from self._walk(key.rstrip("/"), prefix)
-            elif key.startswith(prefix):
-                yield key
+        for name in sorted(names):
+            if not name.endswith("/"):
+                yield f"{start}{name}"
+            elif folder or name != f"{_TMP}/":
+                yield from self._walk(f"{start}{name}".rstrip("/"), prefix)
 
     def _path(self, key: str) -> Path:
         return Path(self._name(key))
