@@ -3,6 +3,7 @@ so.
 """
 
 import json
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from model_calls import RUN, Job, attempt, run
 from temporalio.exceptions import ApplicationError
 
+from activities._script import reply_to
 from activities.contracts import ReplyForm
 from runtime.archive.forms import Capture
 from runtime.base.digests import canonical_json
@@ -156,6 +158,7 @@ async def test_an_end_by_the_token_limit_is_told(tmp_path: Path) -> None:
         (".yaml", "x: 1", "a list of replies is expected"),
         (".yaml", "[{txt: a}]", "reply 1: txt: Extra inputs are not permitted"),
         (".yaml", "[", "while parsing a flow"),
+        (".yaml", '[{"text": "a", "text": "b"}]', 'found duplicate key "text"'),
         (".py", "x = 1", "it has no function respond(messages)"),
         (
             ".py",
@@ -175,6 +178,22 @@ async def test_a_script_that_cannot_be_used_ends_the_job(
     assert (error.type, error.non_retryable) == ("BadRequestError", True)
     assert f"scripted model {tmp_path}" in error.message
     assert words in error.message
+
+
+def test_a_script_in_json_is_read_as_json(tmp_path: Path) -> None:
+    """Not by the parser of YAML, which takes hundreds of times as long; pairs of surrogates are
+    characters.
+    """
+    script = tmp_path / "script.yaml"
+    script.write_text('["Done \\ud83d\\ude00", {"text": "x"}]')
+    files: set[str] = set()
+    sys.setprofile(lambda frame, *_: files.add(frame.f_code.co_filename))
+    try:
+        reply = reply_to(str(script), [], 1)
+    finally:
+        sys.setprofile(None)
+    assert ascii(reply.text) == r"'Done \U0001f600'"
+    assert [file for file in files if "ruamel" in file] == []
 
 
 async def test_what_no_transport_saw_is_not_passed_off_as_wire() -> None:
