@@ -9,9 +9,10 @@ sources itself, so no chain is long.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, takewhile
+from operator import attrgetter
 from typing import NamedTuple
 
 from runtime.archive.difference import Copy, Literal, Op
@@ -29,6 +30,7 @@ class Extent(NamedTuple):
 Extents = tuple[Extent, ...]
 
 _CRUMB = 64
+_LENGTH = attrgetter("length")
 
 
 def compose(parent: Sequence[Extent], ops: Sequence[Op], own: str) -> Extents:
@@ -38,7 +40,7 @@ def compose(parent: Sequence[Extent], ops: Sequence[Op], own: str) -> Extents:
     Raises:
         ValueError: if an op copies what the parent does not have.
     """
-    starts = list(accumulate((extent.length for extent in parent), initial=0))
+    starts = _starts(parent)
     made: list[Extent] = []
     written = 0
     for op in ops:
@@ -49,8 +51,12 @@ def compose(parent: Sequence[Extent], ops: Sequence[Op], own: str) -> Extents:
             case Copy(offset=offset, length=length):
                 if offset + length > starts[-1]:
                     raise ValueError(f"a copy of {offset}:{offset + length} of {starts[-1]} bytes")
-                for extent in _cut(parent, starts, offset, length):
-                    _add(made, extent)
+                first, last = _held(starts, offset, length)
+                _add(made, _part(parent, starts, first, offset, length))
+                if last > first:
+                    # What is whole between the ends was put together before, and stays as it is.
+                    made += parent[first + 1 : last]
+                    _add(made, _part(parent, starts, last, offset, length))
     return tuple(made)
 
 
@@ -60,7 +66,7 @@ def solid(parent: Sequence[Extent], ops: Sequence[Op]) -> list[Op]:
     Two digits that a new line happens to share with the line it replaces would keep the old line's
     object among those that every later request must read.
     """
-    starts = list(accumulate((extent.length for extent in parent), initial=0))
+    starts = _starts(parent)
     made: list[Op] = []
 
     def literal(length: int) -> None:
@@ -73,11 +79,11 @@ def solid(parent: Sequence[Extent], ops: Sequence[Op]) -> list[Op]:
         if isinstance(op, Literal):
             literal(op.length)
             continue
-        sizes = [extent.length for extent in _cut(parent, starts, op.offset, op.length)]
-        before = sum(takewhile(lambda size: size < _CRUMB, sizes))
-        after = (
-            sum(takewhile(lambda size: size < _CRUMB, reversed(sizes))) if before < op.length else 0
-        )
+        first, last = _held(starts, op.offset, op.length)
+        # From both ends, and no further than there are crumbs: a prompt may have hundreds of
+        # extents.
+        before = _crumbs(parent, starts, range(first, last + 1), op)
+        after = _crumbs(parent, starts, range(last, first - 1, -1), op) if before < op.length else 0
         literal(before)
         if before + after < op.length:
             made.append(Copy(op.offset + before, op.length - before - after))
@@ -193,19 +199,33 @@ def _next(numbers: Iterator[int]) -> int:
         raise ValueError("the recipe ends early") from None
 
 
-def _cut(
-    extents: Sequence[Extent], starts: Sequence[int], offset: int, length: int
-) -> Iterator[Extent]:
-    """The extents of ``length`` bytes from ``offset`` of a document whose extents begin at
-    ``starts``.
+def _starts(extents: Sequence[Extent]) -> list[int]:
+    """Where each begins in their document, and where that ends."""
+    return list(accumulate(map(_LENGTH, extents), initial=0))
+
+
+def _held(starts: Sequence[int], offset: int, length: int) -> tuple[int, int]:
+    """The places of the first and the last of the extents, beginning at ``starts``, that hold some
+    of ``length`` bytes from ``offset``.
     """
-    index = bisect_right(starts, offset) - 1
-    while length:
-        source, start, size = extents[index]
-        skip = offset - starts[index]
-        take = min(size - skip, length)
-        yield Extent(source, start + skip, take)
-        offset, length, index = offset + take, length - take, index + 1
+    return bisect_right(starts, offset) - 1, bisect_left(starts, offset + length) - 1
+
+
+def _part(
+    extents: Sequence[Extent], starts: Sequence[int], place: int, offset: int, length: int
+) -> Extent:
+    """What the extent at ``place`` holds of ``length`` bytes from ``offset``."""
+    source, start, size = extents[place]
+    skip = max(offset - starts[place], 0)
+    return Extent(source, start + skip, min(size, offset + length - starts[place]) - skip)
+
+
+def _crumbs(parent: Sequence[Extent], starts: Sequence[int], places: range, op: Copy) -> int:
+    """How many of the bytes that ``op`` copies are crumbs, up to the first of ``places`` that is
+    none.
+    """
+    sizes = (_part(parent, starts, place, op.offset, op.length).length for place in places)
+    return sum(takewhile(lambda size: size < _CRUMB, sizes))
 
 
 def _add(extents: list[Extent], extent: Extent) -> None:

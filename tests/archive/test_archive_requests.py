@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 from archive_jobs import Written, blocks, chat, write_run
@@ -11,7 +14,7 @@ from archive_plans import store_plans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.archive.difference import Copy, difference
+from runtime.archive.difference import Copy, Literal, difference
 from runtime.archive.frames import compress, decompress
 from runtime.archive.job import JobArchive
 from runtime.archive.recipe import (
@@ -83,6 +86,28 @@ def test_recipes_say_the_same_in_every_form(versions: list[bytes], absorbed: int
     literals[key] = b"".join(old[a:b] for a, b in stretches)
     assert b"".join(literals[s][o : o + n] for s, o, n in taken) == old
     assert not {e.source for e in taken} & set(sources[:absorbed])
+
+
+def calls_over(extents: int) -> int:
+    """The calls of Python functions by which a turn follows so many extents that stay."""
+    parent = [Extent(f"{n}", 0, 200) for n in range(extents)]
+    calls = 0
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(note)
+    try:
+        compose(parent, solid(parent, [Copy(0, 200 * extents - 50), Literal(80)]), "new")
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_what_stays_is_not_gone_through() -> None:
+    """A recipe takes the same calls over 500 extents as over 10."""
+    assert calls_over(500) == calls_over(10)
 
 
 @given(data=st.binary(max_size=2000), dictionary=st.binary(max_size=300))
