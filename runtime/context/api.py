@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -357,6 +357,16 @@ def names(*, hands: bool, spawn: bool = False) -> frozenset[str]:
     """The names of the contract that a statement cannot bind."""
     known = NAMES | HAND_NAMES if hands else NAMES
     return known | {SPAWN.name} if spawn else known
+
+
+def functions(*, hands: bool) -> tuple[Signature, ...]:
+    """``FUNCTIONS``; in a job with hands what a command gave can be viewed too."""
+    if not hands:
+        return FUNCTIONS
+    view, *others = FUNCTIONS
+    path, *options = view.parameters
+    path = replace(path, annotation=f"{path.annotation} | CommandResult")
+    return (replace(view, parameters=(path, *options)), *others)
 
 
 def finish(*, hands: bool) -> Signature:

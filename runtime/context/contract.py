@@ -117,7 +117,7 @@ def type_stubs(
         "All: int",
         _OPEN,
         *([_class("CommandResult", api.COMMAND_RESULT, ())] if hands else []),
-        *_functions(),
+        *_functions(hands=hands),
         _function(api.finish(hands=hands)),
         *(f"class {OUTCOME_UNKNOWN}(Exception): ..." for _ in range(any_once(tools, servers))),
         *(_function(signature) for signature in api.HANDS if hands),
@@ -136,8 +136,9 @@ def _handles() -> tuple[str, ...]:
 
 
 @cache
-def _functions() -> tuple[str, ...]:
-    return tuple(_function(signature) for signature in (*api.FUNCTIONS, api.CONDENSE))
+def _functions(*, hands: bool) -> tuple[str, ...]:
+    signatures = (*api.functions(hands=hands), api.CONDENSE)
+    return tuple(_function(signature) for signature in signatures)
 
 
 def any_once(tools: Iterable[Tool], servers: Iterable[ServerListing] = ()) -> bool:

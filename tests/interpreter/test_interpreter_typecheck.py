@@ -12,6 +12,7 @@ from runtime.context.contract import type_stubs
 from runtime.interpreter import pool, supplied
 from runtime.interpreter.handles import HANDLE_TYPES
 from runtime.interpreter.lowering import lower
+from runtime.interpreter.objections import NO_OBJECTION
 from runtime.interpreter.typecheck import check
 
 STUBS = type_stubs(())
@@ -54,6 +55,16 @@ def test_a_wrong_call_of_the_contract_is_told(run: Run) -> None:
     assert "no attribute `Nope`" in told[1]
     assert "search" in told[2]
     assert "path" in told[3]
+
+
+def test_what_a_command_gave_can_be_viewed_in_its_own_statement() -> None:
+    """There the checker knows its type; it is a source in jobs that have commands alone."""
+    source = "r = sh('true')\nv = view(r)\nw = view(r.stdout, pos='-1')"
+    of_hands = check(source, type_stubs((), hands=True), {}, HANDLE_TYPES)
+    assert of_hands == NO_OBJECTION
+    wrong = check("view(5)", type_stubs((), hands=True), {}, HANDLE_TYPES)
+    assert wrong.refusal is not None
+    assert "CommandResult" not in type_stubs(())
 
 
 @pytest.mark.parametrize("source", ["def f(:", "x = (1", "if x:\nprint(1)"])
