@@ -80,6 +80,15 @@ HANDS = (
 )
 """Those of a job that changes its workspace (``tests/kill/test_kill_hands.py``)."""
 
+LOOKED_THROUGH = (
+    "hands.command.before",
+    "checkout.moving:2",
+    "hands.command.after:2",
+    "tree.after_put:2",
+    "hands.before_return:4",
+)
+"""Those at which it dies again where its files are looked through after each command."""
+
 # Not "page.after:2": the process that was killed after the submission may have read a page.
 SUBMISSION = ("submit.page:2", "submit.before", "submit.after", "page.before", "page.after")
 """Those of a batch that comes in pages (``tests/kill/test_kill_submission.py``)."""

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -61,10 +61,28 @@ class Forked:
         return code
 
 
-def forked(home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str, str]) -> Forked:
-    """As ``processes.holdfast``, by a fork. Its environment is not in ``/proc``."""
+def without_overlays() -> None:
+    """Have what commands change found by looking through all files, as on a host without overlays
+    (the fixture ``tracking``).
+    """
+    from activities.versions import Versions
+
+    Versions.overlays = False  # type: ignore[assignment]
+
+
+def forked(
+    home: Path,
+    arguments: Sequence[str],
+    log: Path,
+    extra: Mapping[str, str],
+    before: Callable[[], None] | None = None,
+) -> Forked:
+    """As ``processes.holdfast``, by a fork, which does something ``before``. Its environment is not
+    in ``/proc``.
+    """
+    variables = environment(home, extra)
     process = _FORKS.Process(
-        target=_command, args=(str(home), list(arguments), str(log), environment(home, extra))
+        target=_command, args=(str(home), list(arguments), str(log), variables, before)
     )
     with _ONE_AT_A_TIME:
         process.start()
@@ -76,7 +94,13 @@ def forked(home: Path, arguments: Sequence[str], log: Path, extra: Mapping[str, 
     return made
 
 
-def _command(home: str, arguments: list[str], log: str, variables: dict[str, str]) -> None:
+def _command(
+    home: str,
+    arguments: list[str],
+    log: str,
+    variables: dict[str, str],
+    before: Callable[[], None] | None,
+) -> None:
     """Become ``holdfast ARGUMENTS`` as far as a fork can: session, directory, variables,
     streams.
     """
@@ -91,6 +115,8 @@ def _command(home: str, arguments: list[str], log: str, variables: dict[str, str
     from runtime.base import failpoints
     from runtime.cli.main import entry
 
+    if before is not None:
+        before()
     failpoints.arm(os.environ)
     sys.argv = ["holdfast", *arguments]
     entry()

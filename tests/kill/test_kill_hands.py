@@ -1,5 +1,5 @@
 """Jobs that change their workspace, killed at every moment: the same trees, and no command's effect
-twice.
+twice, whichever way changes are tracked.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from runtime.archive.workspaces import workspace_after
 from runtime.base.home import Home, state_home
 from runtime.server.process import is_alive, read_info
 from tests.eventually import alive
-from tests.kill.failpoints import HANDS
-from tests.kill.nursery import forked
+from tests.kill.failpoints import HANDS, LOOKED_THROUGH
+from tests.kill.nursery import forked, without_overlays
 from tests.kill.processes import (
     DEADLINE,
     Process,
@@ -42,6 +42,7 @@ TURNS = 26
 """Of which 25 have four effects each."""
 
 KILLS = 40
+KILLS_LOOKED_THROUGH = 12
 
 POLICY = '''
 import re
@@ -127,10 +128,11 @@ class Ended:
 
 
 class Hands:
-    """One job in a state directory of its own."""
+    """One job in a state directory of its own, on a host with overlays or ``without``."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, without: bool = False) -> None:
         self.path = path
+        self.without = without
         self.home: Home = state_home({"HOLDFAST_HOME": str(path / "home")})
         (path / "src").mkdir(parents=True)
         (path / "src" / "log.txt").write_text("0\n")
@@ -147,7 +149,8 @@ class Hands:
             once = str(self.path / f"fired-{self.given}")
             extra = {"HOLDFAST_FAILPOINT": point, "HOLDFAST_FAILPOINT_ONCE": once}
         arguments = ["run", str(self.path / "jobs.yaml"), "--json"]
-        return forked(self.home.path, arguments, self.path / f"said-{self.given}", extra)
+        before = without_overlays if self.without else None
+        return forked(self.home.path, arguments, self.path / f"said-{self.given}", extra, before)
 
     def ends(self, process: Process) -> int:
         """The exit code of a command that is waited for."""
@@ -207,6 +210,9 @@ class Hands:
         archive = self.archive()
         run = archive.runs()[-1]
         versions = tuple(workspace_after(archive, run, turn) for turn in range(TURNS + 1))
+        ways = {"linked", "own"} & {path.name for path in self.home.workspaces.iterdir()}
+        # A tool that works on the files has a copy of them in either way.
+        assert ways == ({"own"} if self.without else {"linked", "own"})
         assert damage(verify_job(archive)) == []
         trees = Trees(archive.store)
         for _, entry in trees.tree(versions[-1]).under():
@@ -244,11 +250,17 @@ def test_the_job_is_what_the_tests_say(undisturbed: Ended) -> None:
 
 @pytest.mark.kill
 @pytest.mark.server
-def test_at_each_fail_point(tmp_path: Path, undisturbed: Ended) -> None:
+@pytest.mark.parametrize(
+    ("without", "points"),
+    [pytest.param(False, HANDS, id="overlays"), pytest.param(True, LOOKED_THROUGH, id="without")],
+)
+def test_at_each_fail_point(
+    tmp_path: Path, undisturbed: Ended, *, without: bool, points: tuple[str, ...]
+) -> None:
     """The worker dies at each of them, in turn."""
-    hands = Hands(tmp_path)
+    hands = Hands(tmp_path, without=without)
     try:
-        for point in HANDS:
+        for point in points:
             assert hands.ends(hands.start(point)) == -signal.SIGKILL, point
         assert hands.ends(hands.start()) == 0
         assert hands.ended() == undisturbed
@@ -259,12 +271,21 @@ def test_at_each_fail_point(tmp_path: Path, undisturbed: Ended) -> None:
 @pytest.mark.kill
 @pytest.mark.slow
 @pytest.mark.server
-def test_at_seeded_moments(tmp_path: Path, undisturbed: Ended) -> None:
+@pytest.mark.parametrize(
+    ("without", "kills"),
+    [
+        pytest.param(False, KILLS, id="overlays"),
+        pytest.param(True, KILLS_LOOKED_THROUGH, id="without"),
+    ],
+)
+def test_at_seeded_moments(
+    tmp_path: Path, undisturbed: Ended, *, without: bool, kills: int
+) -> None:
     """Every kind of process, each about as often, in an order of the seed."""
-    hands = Hands(tmp_path)
-    seeded = random.Random(KILLS)
-    marks = sorted(seeded.sample(range(2, 4 * (TURNS - 1)), KILLS))
-    kinds = list(islice(cycle(Victim), KILLS))
+    hands = Hands(tmp_path, without=without)
+    seeded = random.Random(kills)
+    marks = sorted(seeded.sample(range(2, 4 * (TURNS - 1)), kills))
+    kinds = list(islice(cycle(Victim), kills))
     seeded.shuffle(kinds)
     victims = iter(kinds)
     try:
