@@ -259,8 +259,14 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
             STDIN: handed(command.stdin),
             GO: gate,
         }
-        options = [*_options(command, place, files), "--json-status-fd", str(told)]
         passed = [told, *files.values()]
+
+        def opened(path: str) -> int:
+            passed.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            theirs.callback(os.close, passed[-1])
+            return passed[-1]
+
+        options = [*_options(command, place, files, opened), "--json-status-fd", str(told)]
         if (refused := system_calls.program()) is not None:
             passed.append(handed(refused))
             options += ["--seccomp", str(passed[-1])]
@@ -281,13 +287,18 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
     return _Started(process, stdout, stderr, status, go, word, command.limits, kept)
 
 
-def _options(command: Command, place: Place, files: Mapping[str, int]) -> Iterator[str]:
+def _options(
+    command: Command, place: Place, files: Mapping[str, int], opened: Callable[[str], int]
+) -> Iterator[str]:
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent")
     yield from ("--new-session", "--uid", str(system.UID), "--gid", str(system.UID))
     yield from ("--hostname", "sandbox", "--cap-drop", "ALL", "--clearenv")
     if command.network:
         yield "--share-net"
-    yield from system.system_mounts(network=command.network, setup=place.setup_writable)
+    mounts = system.system_mounts(
+        network=command.network, setup=place.setup_writable, opened=opened
+    )
+    yield from mounts
     # Root owns the kernel's settings outside too: nothing in /proc may be written.
     yield from ("--proc", "/proc", "--remount-ro", "/proc")
     memory = str(command.limits.memory_bytes)
@@ -299,8 +310,8 @@ def _options(command: Command, place: Place, files: Mapping[str, int]) -> Iterat
         bind = "--bind" if place.setup_writable else "--ro-bind"
         yield from (bind, str(place.setup.resolve()), SETUP_ROOT)
     for path, descriptor in files.items():
-        yield from ("--perms", "0444", "--ro-bind-data", str(descriptor), path)
-    # Last: for all that is mounted above, a place had to be made in it.
+        yield from ("--perms", "0444", "--file", str(descriptor), path)
+    # Last: for all that is above, a place had to be made in it.
     yield from ("--remount-ro", "/", "--chdir", place.root)
     for name, value in _environment(command, place).items():
         yield from ("--setenv", name, value)

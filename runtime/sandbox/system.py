@@ -6,11 +6,11 @@ commands could read, everything there.
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import platform
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,10 +25,11 @@ _ETC = (
     *("mime.types", "magic", "protocols", "services", "terminfo", "fonts", "perl"),
     *("os-release", "debian_version", "alpine-release", "lsb-release"),
 )
-_ETC_GLOBS = ("java-*", "python3*")
+_ETC_BEGIN = ("java-", "python3")
 _ETC_NETWORK = ("resolv.conf", "hosts", "gai.conf", "host.conf")
 _ETC_SETUP = ("pip.conf", "npmrc", "uv")
 """Where packages come from, with passwords maybe: only for what the user wrote, never the model."""
+_COPIED_BYTES = 128 * 1024
 _SEARCHED = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 PASSWD = (
@@ -46,8 +47,10 @@ def described() -> str:
     return f"{platform.machine()} {sys.version_info[:3]} {python_prefix()}\n{told}"
 
 
-def system_mounts(*, network: bool, setup: bool) -> Iterator[str]:
-    """bubblewrap's options for ``/usr`` and its like, ``/etc`` and the Python outside ``/usr``."""
+def system_mounts(*, network: bool, setup: bool, opened: Callable[[str], int]) -> Iterator[str]:
+    """bubblewrap's options for ``/usr`` and its like, ``/etc`` and the Python outside ``/usr``;
+    ``opened`` gives the descriptor of a file that it is to copy.
+    """
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _TOP:
         path = f"/{name}"
@@ -60,12 +63,11 @@ def system_mounts(*, network: bool, setup: bool) -> Iterator[str]:
         if os.path.isdir(store):  # noqa: PTH112 as above
             yield from ("--ro-bind", store, store)
     yield from ("--perms", "0755", "--dir", "/etc")
-    there = _names("/etc")
+    there = _names("/etc", _changed_at("/etc"))
     asked = (*_ETC, *(_ETC_NETWORK if network else ()), *(_ETC_SETUP if setup else ()))
-    matching = (name for glob in _ETC_GLOBS for name in sorted(fnmatch.filter(there, glob)))
-    for name in (*asked, *matching):
+    for name in (*asked, *(name for name in there if name.startswith(_ETC_BEGIN))):
         if (link := there.get(name.partition("/")[0])) is not None:
-            yield from _bound(f"/etc/{name}", plain=not link and "/" not in name)
+            yield from _bound(f"/etc/{name}", opened, plain=not link and "/" not in name)
     if (prefix := python_prefix()) is not None:
         yield from ("--ro-bind", str(prefix), str(prefix))
 
@@ -94,20 +96,39 @@ def _outside(base_prefix: str, *kept_from: Path) -> Path | None:
     return prefix
 
 
-def _names(directory: str) -> dict[str, bool]:
-    """What is in a directory, and whether it is a symbolic link; nothing where there is none."""
+def _changed_at(directory: str) -> int:
+    """When a directory's names changed last; 0 where there is none."""
+    try:
+        return os.stat(directory).st_mtime_ns  # noqa: PTH116 for each command
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=4)
+def _names(directory: str, _changed_at: int) -> dict[str, bool]:
+    """What is in a directory, sorted, and whether it is a symbolic link; nothing where there is
+    none.
+    """
     try:
         with os.scandir(directory) as entries:
-            return {entry.name: entry.is_symlink() for entry in entries}
+            return {one.name: one.is_symlink() for one in sorted(entries, key=lambda e: e.name)}
     except OSError:
         return {}
 
 
-def _bound(path: str, *, plain: bool) -> Iterator[str]:
+def _bound(path: str, opened: Callable[[str], int], *, plain: bool) -> Iterator[str]:
     """The file itself if ``path`` is a symbolic link out of ``/etc``, as that of systemd's resolver
-    is; what is ``plain`` is none.
+    is; what is ``plain`` is none. One that is small is copied: a mount takes far longer.
     """
-    if plain:
-        yield from ("--ro-bind", path, path)
-    elif os.path.exists(path):  # noqa: PTH110 for each command
-        yield from ("--ro-bind", os.path.realpath(path), path)
+    source = path if plain else os.path.realpath(path)
+    try:
+        status = os.stat(source)  # noqa: PTH116 for each command
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _COPIED_BYTES:
+            yield from ("--perms", "0444", "--file", str(opened(source)), path)
+            return
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        # It is there, and can be read by nobody in the sandbox either.
+        pass
+    yield from ("--ro-bind", source, path)
