@@ -236,6 +236,7 @@ DOUBLED = "x = []\nfor _ in range(26): x = [x, x]\n"
 SHOWN = "<list too large to be shown: print a part of it>\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "shown"),
     [

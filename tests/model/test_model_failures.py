@@ -101,6 +101,7 @@ async def test_an_error_response(
     assert KEY not in caplog.text
 
 
+@pytest.mark.slow
 @SERVERS
 @STREAMING
 async def test_an_error_of_many_megabytes_is_read_and_kept_in_part(

@@ -48,6 +48,7 @@ def test_lone_surrogates_count_as_replacement_characters() -> None:
     assert counter.clip("\ud800abc", 99) == "\ud800abc"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUNDLED)
 @pytest.mark.parametrize(
     "text",

@@ -184,12 +184,14 @@ async def test_it_ends_a_call(call: Call, tmp_path: Path, name: str, said: str) 
     assert calls(tmp_path) == [name, "echo"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["garbage", "stray", "noise"])
 async def test_what_else_it_writes_is_passed_over(call: Call, name: str) -> None:
     """Stray lines, answers that nobody asked for and notifications do not end a call."""
     assert str((await call(name)).value).startswith("after ")
 
 
+@pytest.mark.slow
 async def test_results_are_bounded_and_masked(call: Call) -> None:
     """A long text is cut, with a line that says so; a key is masked before anybody keeps it."""
     big = (await call("big")).value
@@ -199,6 +201,7 @@ async def test_results_are_bounded_and_masked(call: Call) -> None:
     assert (await call("secret")).value == masked != f"the key is {SECRET}"
 
 
+@pytest.mark.slow
 async def test_a_result_that_its_schema_forbids(call: Call, tmp_path: Path) -> None:
     """It is an error of the call."""
     (tmp_path / "wrong").touch()
@@ -207,6 +210,7 @@ async def test_a_result_that_its_schema_forbids(call: Call, tmp_path: Path) -> N
     assert "Invalid structured content" in result.error_message
 
 
+@pytest.mark.slow
 async def test_a_tool_that_changed_is_not_called(call: Call, tmp_path: Path) -> None:
     """What was checked and classified when the job began is called, or nothing."""
     await call("echo", text="a")
@@ -234,6 +238,7 @@ async def test_a_call_made_at_most_once_whose_end_nobody_told(
     assert calls(tmp_path) == ["pay", "pay"]
 
 
+@pytest.mark.slow
 async def test_its_environment_is_clean(call: Call) -> None:
     """It has what the jobs file names, and what programs need to start."""
     told = json.loads((await call("environment")).value)

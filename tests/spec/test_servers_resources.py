@@ -93,6 +93,7 @@ async def test_a_resource_is_read_at_each_level_as_a_file_is(read: Read) -> None
     assert again.status is ReadStatus.UNCHANGED
 
 
+@pytest.mark.slow
 async def test_bytes_and_parts_are_read_too(read: Read) -> None:
     """Bytes as those of a binary file, several contents below each other, the begin of what is
     long.
@@ -104,6 +105,7 @@ async def test_bytes_and_parts_are_read_too(read: Read) -> None:
     assert (big.size, big.note) == (4 << 20, "the first 4,194,304 characters of 5,000,000")
 
 
+@pytest.mark.slow
 async def test_an_unknown_resource_is_an_error_that_names_what_there_is(read: Read) -> None:
     """So does one of a server that the job has not; and the list of all is a view too."""
     unknown = await read("mcp://docs/notes://gone")
@@ -153,6 +155,7 @@ async def test_a_server_that_hangs_is_asked_once_in_a_reading(
     assert found.data == GUIDE.encode()
 
 
+@pytest.mark.slow
 async def test_a_frozen_replay_reads_the_record(read: Read, tmp_path: Path) -> None:
     """The server is not asked again, and may give something else by now."""
     address = "mcp://docs/notes://guide.md"
@@ -164,6 +167,7 @@ async def test_a_frozen_replay_reads_the_record(read: Read, tmp_path: Path) -> N
     assert (tmp_path / "calls").read_text() == "read notes://guide.md\n"
 
 
+@pytest.mark.slow
 async def test_a_job_is_told_what_there_is_to_read(
     tools: ToolActivities, spec: ServerSpec, tmp_path: Path
 ) -> None:

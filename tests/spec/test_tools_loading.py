@@ -141,6 +141,7 @@ def test_what_a_module_prints_does_not_reach_stdout(
     assert capfd.readouterr() == ("", "hello\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "target", "message"),
     [

@@ -21,7 +21,7 @@ TOGETHER = ("cli", "git", "model", "replay", "workflow")
 
 WEIGHTS = {
     "cli": 76,
-    "spec": 69,
+    "spec": 52,
     "interpreter": 52,
     "model": 38,
     "archive": 29,
