@@ -61,7 +61,8 @@ def _edited(asked: dict[str, Any]) -> tuple[tuple[Place, ...], dict[str, Any]] |
     are, and the places of these; None if all were.
 
     Raises:
-        InputError: if they are no arguments any more, or have a mask in what was changed.
+        InputError: if they are no arguments any more, or have a mask in what was changed; and if
+            the editor fails.
     """
     import click
 
@@ -70,7 +71,10 @@ def _edited(asked: dict[str, Any]) -> tuple[tuple[Place, ...], dict[str, Any]] |
     from runtime.interpreter import hands
 
     before = {"args": asked["args"], "kwargs": asked["kwargs"]}
-    text = click.edit(json.dumps(before, ensure_ascii=False, indent=2), extension=".json")
+    try:
+        text = click.edit(json.dumps(before, ensure_ascii=False, indent=2), extension=".json")
+    except click.ClickException as error:
+        raise InputError(f"nothing is decided: the editor: {error.message}") from error
     if text is None:
         return None
     try:

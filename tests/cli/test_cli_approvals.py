@@ -112,10 +112,18 @@ def test_approved_by_a_person_after_a_kill(cli: CommandLine) -> None:
     assert damage(verify_job(archive)) == []
 
 
-def test_rejected_with_a_reason(cli: CommandLine) -> None:
-    """The statement gets an exception that says who and why, and the tool does not run."""
+def test_rejected_with_a_reason(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statement gets an exception that says who and why, and the tool does not run. An editor
+    that fails decides nothing.
+    """
     _, running = begin(cli, "reject", ASKS)
     asked(cli, "reject", running)
+    monkeypatch.setenv("EDITOR", "false")
+    failed = cli("approve", "reject/a", "--edit")
+    assert (failed.code, failed.err) == (
+        2,
+        "error: nothing is decided: the editor: false: Editing failed\n",
+    )
     told = cli("reject", "reject/a", "--reason", "too much")
     assert (told.code, told.out) == (0, "reject/a@1: pay is rejected\n")
     result = cli.finished(running).summary()["a"]["result"]
