@@ -51,8 +51,8 @@ def _fill(folder: Path) -> Path:
 def test_a_full_disk_is_told_and_outlived(
     own_cli: CommandLine, small_disk: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it is full the command says so and runs on; with room again the job ends as if nothing
-    had been.
+    """While it is full the command says so and runs on; with room again the jobs of the batch end,
+    those that waited for a place too, as if nothing had been.
     """
     home, store = (
         (own_cli.home, small_disk)
@@ -60,15 +60,16 @@ def test_a_full_disk_is_told_and_outlived(
         else (small_disk / "home", own_cli.path / "store")
     )
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
-    turns = 16
+    jobs, turns = 4, 8
     own_cli.write("m.py", counting(turns, 0.5))
-    file = own_cli.jobs("id: a, model: scripted/m.py", batch="b")
+    many = f"id: 'a{{n}}', count: {jobs}, model: scripted/m.py"
+    file = own_cli.jobs(many, batch="b", head="concurrency: 2")
     log = own_cli.path / "told"
     process = own_cli.start("run", file, "--store", str(store))
     with log.open("wb") as told:
         assert process.stderr is not None
         reader = subprocess.Popen(["cat"], stdin=process.stderr, stdout=told)
-    wait_for(lambda: len(list((store / "b" / "a").rglob("*.step"))) >= 2, "two turns", process)
+    wait_for(lambda: len(list((store / "b").rglob("*.step"))) >= 4, "four turns", process)
     ballast = _fill(small_disk)
     disk = store if place == "archive" else home / "server"
     wait_for(
@@ -83,5 +84,8 @@ def test_a_full_disk_is_told_and_outlived(
     assert process.wait(timeout=200) == 0
     reader.wait(timeout=20)
     assert "Traceback" not in log.read_text()
-    assert len(list((store / "b" / "a").rglob("*.step"))) == turns + 1
+    steps = [len(list((store / "b" / f"a{n + 1}").rglob("*.step"))) for n in range(jobs)]
+    assert steps == [turns + 1] * jobs
+    rows = own_cli("results", "b", "--store", str(store), "--json").json()
+    assert [(row["status"], row["result"]) for row in rows] == [("succeeded", turns)] * jobs
     assert own_cli("down").code == 0

@@ -1,4 +1,6 @@
-"""A batch whose providers are away, or lie: every job ends, with its status and the reason."""
+"""A batch whose providers are away for minutes, or lie: every job ends, with its status and the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,16 @@ def respond(messages, number):
     if "hangs" in goal:
         return {"text": "", "hang": True, "times": ALWAYS}
     if "comes back" in goal:
-        return {"code": "finish('late')", "fail": {"status": 503, "message": "Down"}, "times": 3}
+        down = {"status": 503, "message": "Down", "retry_after": 0.01}
+        return {"code": "finish('late')", "fail": down, "times": DOWN}
     return {"code": "finish('well')"}
 """
+DOWN = 8
+"""Attempts for which a provider is down: with the usual waits between them, which double up to a
+minute, they are more than two minutes; this one says that nobody need wait.
+"""
+EACH = 2
+"""Jobs of each kind."""
 PAGE = b"<html><body><h1>Sign in</h1><p>Your session has ended.</p></body></html>"
 
 
@@ -66,44 +75,45 @@ def test_each_job_ends_with_its_own_reason(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-local")
     patience = "retry: {attempts: 3}"
 
-    def job(id: str, goal: str, address: str, more: str = patience) -> str:
+    def jobs(id: str, goal: str, address: str, more: str = patience) -> str:
         model = f"{{name: openai/local, api_base: '{address}/v1', price: free}}"
-        return f"{{id: {id}, goal: {goal}, workspace: ws, model: {model}, {more}}}"
+        about = f"goal: '{goal}, {{n}}', workspace: ws, model: {model}, {more}"
+        return f"{{id: '{id}-{{n}}', count: {EACH}, {about}}}"
 
-    with endpoint(cli.write("policy.py", POLICY), cli.path / "calls") as provider:
-        jobs = [
-            job("well", "It works", provider),
-            job("late", "It comes back", provider, "retry: {attempts: 30}"),
-            job("full", "It is overloaded", provider),
-            job("still", "It hangs", provider, "retry: {attempts: 3, first_byte: 2s}"),
+    with endpoint(cli.write("policy.py", f"DOWN = {DOWN}{POLICY}"), cli.path / "calls") as provider:
+        several = [
+            jobs("well", "It works", provider),
+            jobs("late", "It comes back", provider, "retry: {attempts: 30}"),
+            jobs("full", "It is overloaded", provider),
+            jobs("still", "It hangs", provider, "retry: {attempts: 3, first_byte: 2s}"),
             # Nobody listens on the port of the discard service.
-            job("gone", "It is away", "http://127.0.0.1:9"),
-            job("page", "It lies", gateway),
+            jobs("gone", "It is away", "http://127.0.0.1:9"),
+            jobs("page", "It lies", gateway),
         ]
         cli.write("ws/README", "nothing")
-        file = cli.write("jobs.yaml", f"batch: outages\njobs: [{', '.join(jobs)}]\n")
+        file = cli.write("jobs.yaml", f"batch: outages\njobs: [{', '.join(several)}]\n")
         done = cli("run", file, "--json")
     assert done.code == 1
     rows = json.loads(done.out.splitlines()[-1])["jobs"]
-    ends = {row["job"]: (row["status"], row["reason"]) for row in rows}
+    ends = {row["id"]: (row["status"], row["reason"]) for row in rows}
     last = "3 attempts failed, as many as 'retry' allows; the last:"
-    assert ends == {
-        "outages/well": ("succeeded", "finished"),
-        "outages/late": ("succeeded", "finished"),
-        "outages/full": ("failed", f"turn 1: RateLimitError: {last} Slow down (HTTP 429)"),
-        "outages/still": (
-            "failed",
-            f"turn 1: ModelTimeout: {last} no byte of a reply arrived within 2 s",
-        ),
-        "outages/gone": (
-            "failed",
-            f"turn 1: ConnectionFailed: {last} All connection attempts failed",
-        ),
-        "outages/page": (
+    expected = {
+        "well": ("succeeded", "finished"),
+        "late": ("succeeded", "finished"),
+        "full": ("failed", f"turn 1: RateLimitError: {last} Slow down (HTTP 429)"),
+        "still": ("failed", f"turn 1: ModelTimeout: {last} no byte of a reply arrived within 2 s"),
+        "gone": ("failed", f"turn 1: ConnectionFailed: {last} All connection attempts failed"),
+        "page": (
             "failed",
             (
                 "turn 1: NotAModel: a web page answered, not a model: Sign in Your session has"
                 " ended."
             ),
         ),
+    }
+    assert ends == {f"{id}-{n}": end for id, end in expected.items() for n in range(1, EACH + 1)}
+    costs = cli("cost", "outages", "--json").json()["jobs"]
+    tries = {"well": 0, "late": DOWN, "full": 3, "still": 3, "gone": 3, "page": 1}
+    assert {row["job"]: row["failed_attempts"] for row in costs} == {
+        f"outages/{id}-{n}": failed for id, failed in tries.items() for n in range(1, EACH + 1)
     }

@@ -120,13 +120,15 @@ def _found(fleet: Fleet, query: str) -> int:
 @pytest.mark.kill
 @pytest.mark.slow
 @pytest.mark.sandbox
-def test_a_host_is_lost_and_comes_back(fleet: Fleet, tmp_path: Path) -> None:
+def test_a_host_is_lost_in_mid_batch(fleet: Fleet, tmp_path: Path) -> None:
     """With its network, where hosts have one, else with its processes; and the store is killed
-    meanwhile. Each command of the job is carried out once, and nothing runs when all is down.
+    meanwhile. The other host finishes everything, and each command is carried out once, also when
+    the first comes back; nothing runs when all is down.
     """
-    finish = batch(tmp_path, 1)
-    (job,) = archives(1)
-    wait_for(lambda: turns_of(job) > 0, "a turn is done")
+    jobs = 4
+    finish = batch(tmp_path, jobs)
+    made = archives(jobs)
+    wait_for(lambda: all(turns_of(job) > 0 for job in made), "each job has done a turn")
     lost = [one for name, one in fleet.components.items() if name.startswith("one-")]
     if fleet.network is not None:
         fleet.network.cut("one")
@@ -135,16 +137,20 @@ def test_a_host_is_lost_and_comes_back(fleet: Fleet, tmp_path: Path) -> None:
             one.kill()
     fleet.components["s3"].kill()
     fleet.components["s3"].start()
-    known = turns_of(job)
-    wait_for(lambda: turns_of(job) > known, "the other host goes on")
+    known = [turns_of(job) for job in made]
+    wait_for(
+        lambda: all(turns_of(job) > turns for job, turns in zip(made, known, strict=True)),
+        "the other host goes on with each job",
+    )
+    finish()
+    wait_for(lambda: all(job.end(job.runs()[-1]) is not None for job in made), "all have ended")
     if fleet.network is not None:
         fleet.network.mend("one")
     for one in lost:
         one.start()
-    finish()
-    wait_for(lambda: job.end(job.runs()[-1]) is not None, "the job has ended")
-    came = came_of(job)
-    assert came.well
-    assert came.lines > 0
+    for job in made:
+        came = came_of(job)
+        assert came.well
+        assert came.lines > 0
     fleet.down()
     assert [name for name, one in fleet.components.items() if one.pid is not None] == []
