@@ -51,7 +51,9 @@ def test_an_untouched_directory_becomes_the_jobs(
 
 
 def test_changes_in_other_places_stay(cli: CommandLine, mine: Path) -> None:
-    """The user's lines, modes and files stay beside the job's; a .git is not looked at."""
+    """The user's lines, modes and files stay beside the job's; a .git is not looked at. A second
+    time there is nothing to do.
+    """
     (mine / "pkg/a.py").write_text("one\ntwo\nthree\nfour\nfive\nsix\nseven\nEIGHT\n")
     (mine / "pkg/a.py").chmod(0o755)
     (mine / "own.txt").write_text("own\n")
@@ -63,6 +65,8 @@ def test_changes_in_other_places_stay(cli: CommandLine, mine: Path) -> None:
     assert found["pkg/a.py"] == (0o755, b"one\nTWO\nthree\nfour\nfive\nsix\nseven\nEIGHT\n")
     assert found["own.txt"] == (0o644, b"own\n")
     assert found[".git/HEAD"] == (0o644, b"mine\n")
+    again = cli("workspace", "apply", "one", "--to", mine, "--yes", "--json").json()
+    assert (again["paths"], again["applied"]) == ([], False)
 
 
 def test_changes_in_the_same_places_are_refused(cli: CommandLine, mine: Path) -> None:

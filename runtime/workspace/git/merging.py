@@ -64,7 +64,7 @@ class Merge:
     def plan(self, user: Tree) -> tuple[Planned, ...]:
         """What is to become of each path that the job changed, in the order of trees.
 
-        What is as the job left it already is not named.
+        What is as the job left it already, or has its changes beside the user's, is not named.
         """
         result = user
         planned: list[Planned] = []
@@ -99,7 +99,8 @@ class Merge:
         if here == base or (_is_directory(base) and _is_directory(here) and not user.names(path)):
             data = self._trees.content(job) if job is not None and job.is_file else b""
             return Planned("take", path, here, job, data)
-        return self._both(path, base, job, here, objects)
+        both = self._both(path, base, job, here, objects)
+        return None if both.fate == "merge" and both.entry == here else both
 
     def _both(
         self,
