@@ -9,7 +9,8 @@ one block of 1 kB, chosen at random, changes each turn. Text is random letters, 
 Columns, bytes and milliseconds per turn: ``raw`` is the request as sent, ``alone`` zstd -3 of each
 request by itself (of a sample); ``new`` is what the request adds (its literals and its recipe),
 ``again`` what is stored once more so that no request needs more than 40 reads; ``objects`` is
-everything that is written, headers, layouts, replies and digests included. ``open`` puts a request
+everything that is written, headers, layouts, replies and digests included; ``files`` and ``disk``
+are the files of a directory and their blocks of 4 kB, with packs. ``open`` puts a request
 together from nothing, as another process does: its reads, and its processor time with the objects
 in memory (worst and median of a sample over the whole job, each the best of three). The last row is
 what durability and the archive add to a turn of a whole job, against the same loop with neither
@@ -30,6 +31,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import zstandard
 
@@ -40,7 +42,7 @@ from runtime.archive.container import unseal
 from runtime.archive.forms import Capture, NewAttempt, NewStep, StoredReply
 from runtime.archive.job import JobArchive
 from runtime.archive.requests import RequestReader
-from runtime.archive.stores import MemoryStore, ObjectStore, open_store
+from runtime.archive.stores import MemoryStore, ObjectStore, folder_of, open_store
 from runtime.archive.verify import verify_job
 from runtime.base.values import StepRef
 from runtime.projection.segments import (
@@ -78,7 +80,7 @@ def main() -> None:
     options = parser.parse_args()
     print(
         f"{'load':>4} {'turns':>5} {'raw':>9} {'alone':>9} {'new':>6} {'again':>6} {'objects':>7}"
-        f" {'writes':>6} {'reads':>5} {'open ms worst':>13} {'median':>6} {'write ms':>8}"
+        f" {'writes':>6} {'files':>5} {'disk':>6} {'reads':>5} {'open ms worst':>13} {'median':>6} {'write ms':>8}"
         f" {'bare ms':>7} {'verify s':>8}"
     )
     for load in options.loads:
@@ -106,6 +108,8 @@ class Row:
     again: int = 0
     objects: int = 0
     writes: int = 0
+    files: int = 0
+    disk: int = 0
     reads: int = 0
     open_ms: list[float] = field(default_factory=list)
     write_s: float = 0.0
@@ -117,7 +121,8 @@ class Row:
         return (
             f"{load:>4} {turns:>5} {self.raw / turns:>9.0f} {statistics.mean(self.alone):>9.0f}"
             f" {self.new / turns:>6.0f} {self.again / turns:>6.0f} {self.objects / turns:>7.0f}"
-            f" {self.writes / turns:>6.2f} {self.reads:>5} {max(self.open_ms):>13.2f}"
+            f" {self.writes / turns:>6.2f} {self.files / turns:>5.2f} {self.disk / turns:>6.0f}"
+            f" {self.reads:>5} {max(self.open_ms):>13.2f}"
             f" {statistics.median(self.open_ms):>6.2f} {self.write_s / turns * 1000:>8.2f}"
             f" {self.bare_s / turns * 1000:>7.2f} {self.verify_s:>8.2f}"
         )
@@ -144,6 +149,10 @@ class CountingStore:
         """List."""
         return self._store.list(prefix)
 
+    def __getattr__(self, name: str) -> Any:
+        # Packing, where the store packs.
+        return getattr(self._store, name)
+
 
 def _row(load: str, turns: int, store: ObjectStore) -> Row:
     counting, row = CountingStore(store), Row()
@@ -162,6 +171,10 @@ def _row(load: str, turns: int, store: ObjectStore) -> Row:
             sampled[key] = request
             row.alone.append(len(compressor.compress(request)))
     row.writes, row.objects = counting.puts, counting.put_bytes
+    root = folder_of(store)
+    if root is not None:
+        sizes = [path.stat().st_size for path in (root / "bench").rglob("*") if path.is_file()]
+        row.files, row.disk = len(sizes), sum(-(-size // 4096) * 4096 for size in sizes)
     # The same loop with neither archive nor durability: what remains is making the requests.
     started = time.perf_counter()
     for _ in _LOADS[load](random.Random(1), turns):

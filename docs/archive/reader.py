@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -52,6 +53,18 @@ class Archive:
     def __init__(self, get) -> None:
         self.get = get
         self.objects = {}
+        self.packed = {}
+
+    def unpack(self, keys) -> list[str]:
+        """Take the packs among all keys apart. Gives the keys of all objects, in packs or not."""
+        for pack in keys:
+            if place := re.fullmatch(r"([^/]+/[^/]+)/packs/([^/]+)/\d{7}", pack):
+                header, parts, _ = self.read(pack)
+                assert header["kind"] == "interval", f"{pack}: kind"
+                for name, data in parts.items():
+                    self.packed[f"{place[1]}/turns/{place[2]}/{name}"] = data
+        alone = [key for key in keys if not re.fullmatch(r"[^/]+/[^/]+/packs/[^/]+/\d{7}", key)]
+        return sorted({*alone, *self.packed})
 
     def object(self, key: str) -> tuple[dict, dict[str, bytes], str]:
         """An object's header, its stored parts, and its digest."""
@@ -61,7 +74,7 @@ class Archive:
 
     def read(self, key: str) -> tuple[dict, dict[str, bytes], str]:
         """Take an object apart; what is damaged is an ``AssertionError``."""
-        data = self.get(key)
+        data = self.packed[key] if key in self.packed else self.get(key)
         body, trailer = data[:-32], data[-32:]
         assert hashlib.sha256(key.encode() + b"\0" + body).digest() == trailer, f"{key}: digest"
         assert body[:4] == b"HFA\x01", f"{key}: format"
@@ -190,7 +203,7 @@ def main(directory: str) -> None:
     root = Path(directory)
     archive = Archive(lambda key: (root / key).read_bytes())
     keys = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
-    for key in keys:
+    for key in archive.unpack(keys):
         if key.startswith("_holdfast/"):
             continue
         header, _, digest = archive.object(key)

@@ -158,29 +158,44 @@ def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
         ObjectCorrupt: if the bytes are not exactly an object of this format with this key (and
             kind).
     """
+    # The digest first: of bytes that are not what was written, nothing else is worth saying.
+    if not is_whole(key, data):
+        raise ObjectCorrupt(f"{key}: its bytes do not have the digest that they carry")
+    archived = unchecked(key, data)
+    if kind is not None and archived.header.get("kind") != kind:
+        raise ObjectCorrupt(f"{key}: is a {archived.header.get('kind')}, not a {kind}")
+    return archived
+
+
+def is_whole(key: str, data: bytes) -> bool:
+    """Whether some bytes have the digest that they carry, at this key."""
     # A view: an object may have megabytes, and its digest needs no copy of them.
     body, trailer = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-    # The digest first: of bytes that are not what was written, nothing else is worth saying.
-    if len(data) < len(_MAGIC) + _DIGEST_BYTES or trailer != _trailer(key, body):
-        raise ObjectCorrupt(f"{key}: its bytes do not have the digest that they carry")
+    return len(data) >= len(_MAGIC) + _DIGEST_BYTES and trailer == _trailer(key, body)
+
+
+def unchecked(key: str, data: bytes) -> ArchivedObject:
+    """What ``unseal`` gives, also where the bytes do not have the digest that they carry.
+
+    Raises:
+        ObjectCorrupt: if they cannot be taken apart.
+    """
+    body = memoryview(data)[:-_DIGEST_BYTES]
     if bytes(body[: len(_MAGIC)]) != _MAGIC:
         raise ObjectCorrupt(f"{key}: not an object of archive format {FORMAT}")
     try:
         length, start = read_varint(body, len(_MAGIC))
         header_bytes = decompress(body[start : start + length], HEADER_DICTIONARY)
         fields = json.loads(header_bytes)
-        sizes = [stored for _, stored, _ in fields.get("parts", ())]
+        parts = sum(stored for _, stored, _ in fields.get("parts", ()))
     except (ValueError, TypeError, AttributeError, IndexError) as error:
         raise ObjectCorrupt(f"{key}: its header cannot be read: {error}") from error
-    if start + length + sum(sizes) != len(body):
+    if start + length + parts != len(body):
         raise ObjectCorrupt(
-            f"{key}: its parts have {len(body) - start - length} bytes, not {sum(sizes)}"
+            f"{key}: its parts have {len(body) - start - length} bytes, not {parts}"
         )
-    if kind is not None and fields.get("kind") != kind:
-        raise ObjectCorrupt(f"{key}: is a {fields.get('kind')}, not a {kind}")
-    return ArchivedObject(
-        key, "sha256:" + trailer.hex(), header_bytes, fields, data, start + length
-    )
+    digest = "sha256:" + data[-_DIGEST_BYTES:].hex()
+    return ArchivedObject(key, digest, header_bytes, fields, data, start + length)
 
 
 def sealed(key: str, header_bytes: bytes, data: bytes) -> ArchivedObject:

@@ -31,6 +31,7 @@ from runtime.archive.forms.attempt import LayoutSize, changes_of
 from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
 from runtime.archive.naming import Naming
+from runtime.archive.packing import pack_before
 from runtime.archive.reader import JobReader, ref_of
 from runtime.archive.requests import plan
 from runtime.archive.responses import response_parts
@@ -40,7 +41,7 @@ from runtime.base.digests import digest_bytes, digest_of
 from runtime.base.errors import ArchiveError
 from runtime.base.values import StepRef
 
-KEYFRAME_EVERY = 32
+KEYFRAME_EVERY = keys.INTERVAL
 
 
 class JobArchive(JobReader):
@@ -216,6 +217,8 @@ class JobArchive(JobReader):
         if written:
             self._caches.nodes.put(key, states)
             self.naming.remember(named)
+        if keyframe:
+            pack_before(self.store, keys.run_prefix(self.prefix, step.run), step.turn)
         return StepRef(key=key, digest=archived.digest)
 
     def write_effect(
@@ -261,7 +264,9 @@ class JobArchive(JobReader):
         # The signature is over the header without itself, and so is made last.
         if signer is not None:
             form = form.model_copy(update={"signature": signer(signed_text(key, form.header()))})
-        return self._put(key, form)
+        ref = self._put(key, form)
+        pack_before(self.store, keys.run_prefix(self.prefix, end.run), end.turn)
+        return ref
 
     def _put(self, key: str, form: Form, parts: tuple[Part, ...] = ()) -> StepRef:
         return _address(self.objects.put(key, form, parts)[1])

@@ -24,6 +24,7 @@
     BATCH/JOB/turns/RUN/00000/0000041.checkpoint      the job's whole state after turn 41
     BATCH/JOB/replays/ID, ID.run                      a replay was ordered, and which run it became
     BATCH/JOB/ends/RUN                                the end of the run
+    BATCH/JOB/packs/RUN/0000032                       objects of the turns 32 to 63, in one
 
 A side run ``RUN~NAME`` holds the one call by which a model wrote a summary for RUN: it starts from
 RUN's last step.
@@ -45,6 +46,11 @@ _TURN_KEY = re.compile(
     r"|step|effect|failure|exchange|checkpoint)(-(?P<number>\d+))?"
 )
 
+
+_PACK = re.compile(r"(?P<job>[^/]+/[^/]+)/packs/(?P<run>[^/]+)/\d{7}")
+
+INTERVAL = 32
+"""Every so many turns a step is a keyframe; the turns between two of them may stand in one pack."""
 
 CLAIM = ".run"
 """What the key of a replay's claim has more than that of its order."""
@@ -206,6 +212,24 @@ def effect_key_in(prefix: str, turn: int, effect: int) -> str:
 def turn_prefix_of(key: TurnKey) -> str:
     """The prefix of the objects of a key's turn, with the final dot."""
     return f"{key.prefix}{key.turn // 100:05d}/{key.turn:07d}."
+
+
+def pack_key(prefix: str, turn: int) -> str:
+    """The key of the pack that may hold a turn, from its run's prefix."""
+    # The last of them: a batch or a job may be called so.
+    job, _, run = prefix.rstrip("/").rpartition("/turns/")
+    return f"{packs_prefix(job, run)}{turn // INTERVAL * INTERVAL:07d}"
+
+
+def packs_prefix(job: str, run: str) -> str:
+    """The prefix of the packs of a run, named as in its key."""
+    return f"{job}/packs/{run}/"
+
+
+def packed_prefix(key: str) -> str | None:
+    """The prefix of the run of which a pack holds turns; None for a key that is no pack's."""
+    parts = _PACK.fullmatch(key)
+    return None if parts is None else f"{parts['job']}/turns/{parts['run']}/"
 
 
 def parse_turn_key(key: str) -> TurnKey | None:

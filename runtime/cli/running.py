@@ -17,8 +17,7 @@ from typing import Any
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.standings import spent_below
-from runtime.archive.stores import ObjectStore
-from runtime.archive.stores.directory import DirectoryStore
+from runtime.archive.stores import ObjectStore, folder_of
 from runtime.base.errors import HoldfastError
 from runtime.base.home import state_home
 from runtime.base.roles import Role, Roles, key_names, told
@@ -366,7 +365,8 @@ def _has_work(batch: BatchSpec, store: ObjectStore) -> bool:
 def _written(connection: Connection, store: ObjectStore) -> list[Path]:
     """The directories of this machine that a batch writes to."""
     folders = [state_home().server] if connection.embedded is not None else []
-    return [*folders, store.root] if isinstance(store, DirectoryStore) else folders
+    archive = folder_of(store)
+    return folders if archive is None else [*folders, archive]
 
 
 async def _planned(control: Control, request: Request) -> Plan:

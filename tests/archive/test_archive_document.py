@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from archive_jobs import Written, blocks, chat, eventful_job, write_run
 
-from runtime.archive.container import HEADER_DICTIONARY
+from runtime.archive.container import HEADER_DICTIONARY, unseal
 from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
 from runtime.archive.forms import KINDS, NewStep, Step
 from runtime.archive.job import JobArchive
-from runtime.archive.stores import MemoryStore
+from runtime.archive.stores import MemoryStore, open_store
+from runtime.archive.stores.directory import DirectoryStore
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -84,6 +85,28 @@ def test_another_reader_reads_every_object() -> None:
         "claim",
         "end",
     }
+
+
+def test_another_reader_reads_packs(tmp_path: Path) -> None:
+    """What stands in the packs of a directory is read as what stands alone elsewhere; what a late
+    writer left at the place of one counts for nothing.
+    """
+    alone = MemoryStore()
+    written = eventful_job(alone)
+    eventful_job(open_store(str(tmp_path)))
+    raw = DirectoryStore(tmp_path)
+    packed = written.refs["a", 31].key
+    assert packed not in set(raw.list(""))
+    raw.put_if_absent(packed, b"late")
+    other = reader().Archive(raw.get)
+    names = [key for key in other.unpack(list(raw.list(""))) if not key.startswith("_holdfast/")]
+    assert names == [key for key in alone.list("") if not key.startswith("_holdfast/")]
+    assert {key: other.object(key)[2] for key in names} == {
+        key: unseal(key, alone.get(key)).digest for key in names
+    }
+    assert other.response(packed) == written.responses["a", 31]
+    attempt = other.object(packed)[0]["attempt"]["key"]
+    assert other.documents(attempt)[0] == written.requests["a", 31]
 
 
 def documented() -> dict[str, set[str]]:

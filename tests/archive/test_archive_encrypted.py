@@ -58,13 +58,14 @@ def test_nothing_of_a_job_stands_in_the_store(url: str, tmp_path: Path) -> None:
     assert any(WORD in data for data in shown.values())
     assert any(is_sealed(data) for data in shown.values())
     hidden = stored(url)
-    assert hidden.keys() == shown.keys()
     assert not any(WORD in data or data[:3] == b"HFA" for data in hidden.values())
     assert not any(b"\x28\xb5\x2f\xfd" in data for data in hidden.values())
     again = open_existing(url)
     for job in all_jobs(again):
         assert damage(examine_job(JobArchive.of(again, job)).findings) == []
-    assert {key: again.get(key) for key in shown} == shown
+    # By what each store has, in packs or not: a bucket has none.
+    told = {key: plain.get(key) for key in plain.list("") if key != MARKER}
+    assert {key: again.get(key) for key in again.list("") if key != MARKER} == told
 
 
 def test_equal_objects_are_equal_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

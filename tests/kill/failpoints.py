@@ -143,6 +143,10 @@ ELSEWHERE = {
         ),
         "tests/archive/test_archive_deletion.py kills at it",
     ),
+    **dict.fromkeys(
+        ("archive.pack.before_put", "archive.pack.after_put", "archive.pack.mid_removal"),
+        "tests/archive/test_archive_packs.py kills at it",
+    ),
     "tidy.aside": "tests/checkouts/test_tidying.py kills at it",
     "tidy.deleting": "tests/checkouts/test_tidying.py kills at it",
     **dict.fromkeys(

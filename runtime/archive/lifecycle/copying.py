@@ -19,6 +19,7 @@ from runtime.archive.container import is_sealed, unseal
 from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
 from runtime.archive.lifecycle.tombstones import Tombstones
+from runtime.archive.packing import pack_job
 from runtime.archive.references import SHARED, references, shared_references
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import digest_bytes
@@ -144,6 +145,7 @@ class _Copier:
                 counts.present += 1
             else:
                 self._with_what_it_names(key, there, counts)
+        pack_job(self._target, prefix)
         self._add(counts)
         return CopiedJob(job, counts.objects, counts.present, counts.bytes)
 

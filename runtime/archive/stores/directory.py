@@ -143,6 +143,14 @@ class DirectoryStore:
         except OSError as error:
             raise ArchiveError(f"cannot remove {path}: {error.strerror}") from error
 
+    def discard(self, key: str) -> None:
+        """See ``Discarding``."""
+        path = self._path(key)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ArchiveError(f"cannot remove {path}: {error.strerror}") from error
+
     def __str__(self) -> str:
         return str(self.root)
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import cast
 
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.archive.stores.removal import RetainingStore, removing
+from runtime.archive.stores.removal import Discarding, RetainingStore, removing
 from runtime.archive.stores.tries import TRIES, Forgetting
 from runtime.base.errors import ArchiveError, ObjectCorrupt
 from runtime.server.authentic.encryption import KEYS, EncryptionKeys, NoKey, NotDecrypted
@@ -75,6 +76,10 @@ class EncryptedStore:
     def remove(self, key: str) -> None:
         """See ``Removing``."""
         removing(self._inner).remove(key)
+
+    def discard(self, key: str) -> None:
+        """See ``Discarding``."""
+        cast("Discarding", self._inner).discard(key)
 
     def remove_try(self, key: str) -> None:
         """See ``Forgetting``."""

@@ -46,6 +46,10 @@ class MemoryStore:
         with self._lock:
             self._objects.pop(key, None)
 
+    def discard(self, key: str) -> None:
+        """See ``Discarding``."""
+        self.remove(key)
+
     def __str__(self) -> str:
         return "memory"
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.protocol import ObjectStore
+from runtime.archive.stores.removal import Discarding
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ArchiveError, InputError, NotFound, ObjectMissing
 
@@ -27,7 +29,7 @@ def open_store(url: str) -> ObjectStore:
     """
     store = _store_at(url)
     check_store(store, url)
-    return _decrypted(store, url)
+    return _opened(store, url)
 
 
 def create_encrypted(url: str) -> ObjectStore:
@@ -69,7 +71,7 @@ def is_encrypted(store: ObjectStore) -> bool:
     """Whether the objects of an archive that was opened are encrypted."""
     from runtime.archive.stores.encrypted import EncryptedStore
 
-    return isinstance(store, EncryptedStore)
+    return isinstance(_without_packs(store), EncryptedStore)
 
 
 def open_existing(url: str) -> ObjectStore:
@@ -90,7 +92,34 @@ def open_existing(url: str) -> ObjectStore:
     except ObjectMissing:
         raise NotFound(f"there is no archive at {url}: it has no object {_MARKER}") from None
     _check_marker(marker, url)
-    return _decrypted(store, url)
+    return _opened(store, url)
+
+
+def folder_of(store: ObjectStore) -> Path | None:
+    """The directory of this machine that a store is; None if it is none, or is encrypted."""
+    inner = _without_packs(store)
+    return inner.root if isinstance(inner, DirectoryStore) else None
+
+
+def _opened(store: ObjectStore, url: str) -> ObjectStore:
+    """The archive on a store: decrypted, and with packs in a directory.
+
+    In a bucket there are none: whoever writes there need not have the right to remove.
+    """
+    opened = _decrypted(store, url)
+    if not isinstance(store, DirectoryStore):
+        return opened
+    from runtime.archive.stores.packed import PackedStore
+
+    return PackedStore(cast("Discarding", opened))
+
+
+def _without_packs(store: ObjectStore) -> ObjectStore:
+    """What a store with packs keeps them in."""
+    # A command that opens no archive imports nothing that reads one.
+    from runtime.archive.stores.packed import PackedStore
+
+    return store.inner if isinstance(store, PackedStore) else store
 
 
 def _decrypted(store: ObjectStore, url: str) -> ObjectStore:

@@ -1,4 +1,6 @@
-"""Removing objects, which deleting a job does and nothing else, and what keeps them."""
+"""Removing objects, which deleting a job does, and packing its turns, and nothing else; and what
+keeps them.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,18 @@ class RetainingStore(Protocol):
 
     def retained_until(self, key: str) -> datetime | None:
         """When the object's retention ends; None if it has none."""
+        ...
+
+
+class Discarding(ObjectStore, Protocol):
+    """A store from which copies of objects that stand elsewhere can be removed."""
+
+    def discard(self, key: str) -> None:
+        """Remove an object, not durably: after a crash it may be there again.
+
+        Raises:
+            ArchiveError: if the store may not be written.
+        """
         ...
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from runtime.archive.stores import ObjectStore, open_store
-from runtime.archive.stores.directory import DirectoryStore
+from runtime.archive.stores import ObjectStore, folder_of, open_store
 from runtime.archive.stores.tries import TRIES, Forgetting
 from runtime.base.errors import ArchiveError, InputError
 from runtime.worker.doctor.finding import Finding, failed, good, worrying
@@ -24,7 +23,7 @@ def store(url: str) -> tuple[Finding, Path | None]:
         finding = try_store(opened)
     except (ArchiveError, InputError) as error:
         return failed("store", str(error), _ADVICE), None
-    return finding, opened.root if isinstance(opened, DirectoryStore) else None
+    return finding, folder_of(opened)
 
 
 def try_store(store: ObjectStore) -> Finding:

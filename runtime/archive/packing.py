@@ -1,0 +1,52 @@
+"""When the turns of a run are packed: once a later keyframe, or the run's end, is archived."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from runtime.archive import keys
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.errors import ArchiveError
+
+_log = logging.getLogger(__name__)
+
+
+def pack_before(store: ObjectStore, prefix: str, turn: int) -> None:
+    """Pack the intervals before that of ``turn`` of the run whose turns stand under ``prefix``,
+    from the last back to one with which nothing is left to do; nothing in a store without packs.
+
+    It only saves room: what cannot be packed now stays as it is, and is tried again later.
+    """
+    side = keys.is_side_run(unquote(prefix.rstrip("/").rpartition("/")[2]))
+    pack = _packing(store)
+    if side or pack is None:
+        return
+    first = turn // keys.INTERVAL * keys.INTERVAL
+    try:
+        while first > 0 and pack(prefix, first := first - keys.INTERVAL):
+            pass
+    except ArchiveError as error:
+        _log.warning("the turns before %d of %s are not packed: %s", first, prefix, error)
+
+
+def pack_job(store: ObjectStore, job: str) -> None:
+    """``pack_before`` of each run of a job, up to its last keyframe."""
+    if _packing(store) is None:
+        return
+    for run in store.folders(f"{job}/turns/"):
+        prefix = f"{job}/turns/{run}/"
+        turns = [
+            place.turn
+            for key in store.list(prefix)
+            if (place := keys.parse_turn_key(key)) is not None and place.kind == "step"
+        ]
+        pack_before(store, prefix, max(turns, default=0))
+
+
+def _packing(store: ObjectStore) -> Callable[[str, int], bool] | None:
+    """``PackedStore.pack``, of a store that has it."""
+    # By the name: a store that is wrapped for traces passes on what it does not know.
+    pack: Callable[[str, int], bool] | None = getattr(store, "pack", None)
+    return pack

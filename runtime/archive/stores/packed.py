@@ -1,0 +1,346 @@
+"""A store in which the objects of many turns stand in one: a *pack*.
+
+::
+
+    BATCH/JOB/packs/RUN/0000032       the objects of the turns 32 to 63 of a run
+
+A pack is an object as others are; its parts are the objects as they were written, by their keys
+below ``BATCH/JOB/turns/RUN/``. It is written once, when the turns are over, and then the objects
+that it holds are removed from their own places. A file system gives each file whole blocks, so a
+turn takes a small part of what it took.
+
+Whoever reads through this store sees each object at its own key, wherever it stands. What a pack
+holds counts before an object that stands at its own key: a writer that was late may have put
+another one there, and is told that it lost.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from runtime.archive import keys
+from runtime.archive.container import (
+    ArchivedObject,
+    Part,
+    header,
+    is_whole,
+    seal,
+    unchecked,
+    unseal,
+)
+from runtime.archive.stores.protocol import ObjectStore
+from runtime.archive.stores.removal import Discarding, removing
+from runtime.archive.stores.tries import Forgetting
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.failpoints import failpoint
+
+_MOST_OF_AN_OBJECT = 64 << 10
+"""Larger objects stay where they are: packing them saves no room, and each look at their turn
+would read them.
+"""
+
+_REMEMBERED_BYTES = 8 << 20
+_KIND = "interval"
+_HEADER = {"kind": _KIND}
+_SHARED = "_holdfast/"
+_TURNS = re.compile(
+    r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/((?P<hundred>\d{5})/((?P<turn>\d{7})\.)?)?"
+)
+
+
+@dataclass(frozen=True)
+class _Pack:
+    """A pack as read; ``names`` are those of its parts by the keys of its objects.
+
+    ``whole`` is False if its bytes are not those that were written; what it holds speaks for
+    itself.
+    """
+
+    archived: ArchivedObject
+    names: dict[str, str]
+    size: int
+    whole: bool
+
+    def get(self, key: str) -> bytes | None:
+        """The object at a key."""
+        name = self.names.get(key)
+        return None if name is None else bytes(self.archived.part(name))
+
+
+class PackedStore:
+    """The objects of ``inner``, in packs or not."""
+
+    def __init__(self, inner: Discarding) -> None:
+        self.inner = inner
+        self._packs: OrderedDict[str, _Pack] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """See ``ObjectStore``."""
+        written = self.inner.put_if_absent(key, data)
+        # Afterwards: looked at before, the object could be packed in between.
+        if not written or not self._is_packed(key):
+            return written
+        self.inner.discard(key)
+        return False
+
+    def get(self, key: str) -> bytes:
+        """See ``ObjectStore``.
+
+        Raises:
+            ObjectCorrupt: also if it is not at its own place, and its pack cannot be read.
+        """
+        place = keys.parse_turn_key(key)
+        if place is None:
+            return self.inner.get(key)
+        pack_key = keys.pack_key(place.prefix, place.turn)
+        pack = self._remembered(pack_key)
+        data = None if pack is None else pack.get(key)
+        return self._read(key, pack_key) if data is None else data
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """See ``ObjectStore``. A pack that is not what was written is listed itself, too."""
+        scope = _scope(prefix)
+        if scope is None:
+            yield from self.inner.list(prefix)
+            return
+        # Before the packs: what is packed in between is found in one of the two.
+        there = list(self.inner.list(prefix))
+        listed = {key for key in there if keys.packed_prefix(key) is None}
+        for pack_key in self._pack_keys(scope, there):
+            listed.update(key for key in self._told(pack_key) if key.startswith(prefix))
+        yield from sorted(listed)
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """See ``ObjectStore``."""
+        # A run that has a pack has a later keyframe at its own place.
+        return self.inner.folders(prefix)
+
+    def remove(self, key: str) -> None:
+        """See ``Removing``. A pack goes with the first object of it that is removed: those that
+        point to others go first, and all of a job goes.
+        """
+        place = keys.parse_turn_key(key)
+        if place is not None and self._is_packed(key):
+            self._remove(keys.pack_key(place.prefix, place.turn))
+        self._remove(key)
+
+    def remove_try(self, key: str) -> None:
+        """See ``Forgetting``."""
+        if isinstance(self.inner, Forgetting):
+            self.inner.remove_try(key)
+
+    def pack(self, prefix: str, turn: int) -> bool:
+        """Pack the interval of ``turn`` of the run whose turns stand under ``prefix``, which must
+        be over. What a process that was killed has left is brought to its end.
+
+        Returns whether anything was left to do.
+
+        Raises:
+            ArchiveError: if the store cannot be read or written.
+            ObjectCorrupt: if there is a pack, and it cannot be read.
+        """
+        pack_key = keys.pack_key(prefix, turn)
+        alone = self._alone(prefix, turn)
+        if not alone:
+            return False
+        pack = self._pack(pack_key)
+        if pack is None:
+            try:
+                parts = self._parts(prefix, alone)
+            except ObjectMissing:
+                # Another process packs them, too.
+                return False
+            if len(parts) < 2:
+                return False
+            failpoint("archive.pack.before_put")
+            self.inner.put_if_absent(pack_key, seal(pack_key, header(_HEADER, parts), parts)[0])
+            failpoint("archive.pack.after_put")
+            # Read back before anything goes, also where another process was first.
+            pack = self._pack(pack_key)
+        packed = [key for key in alone if pack is not None and pack.whole and key in pack.names]
+        for key in packed:
+            self.inner.discard(key)
+            failpoint("archive.pack.mid_removal")
+        return bool(packed)
+
+    def __str__(self) -> str:
+        return str(self.inner)
+
+    def _told(self, pack_key: str) -> Iterator[str]:
+        """The keys that a listing has of a pack."""
+        try:
+            pack = self._pack(pack_key)
+        except ObjectCorrupt:
+            yield pack_key
+            return
+        if pack is not None:
+            yield from pack.names
+            if not pack.whole:
+                yield pack_key
+
+    def _alone(self, prefix: str, turn: int) -> tuple[str, ...]:
+        """What stands at its own place of an interval."""
+        first = turn // keys.INTERVAL * keys.INTERVAL
+        turns = range(first, first + keys.INTERVAL)
+        return tuple(
+            key
+            for hundred in sorted({turns[0] // 100, turns[-1] // 100})
+            for key in self.inner.list(f"{prefix}{hundred:05d}/")
+            if (place := keys.parse_turn_key(key)) is not None and place.turn in turns
+        )
+
+    def _parts(self, prefix: str, alone: Iterable[str]) -> tuple[Part, ...]:
+        parts = []
+        for key in alone:
+            # What is damaged stays where it is, and is told of there.
+            with suppress(ObjectCorrupt):
+                data = self.inner.get(key)
+                if len(data) <= _MOST_OF_AN_OBJECT and is_whole(key, data):
+                    parts.append(Part(key.removeprefix(prefix), data, len(data)))
+        return tuple(parts)
+
+    def _read(self, key: str, pack_key: str) -> bytes:
+        missing: ObjectMissing | None = None
+        data = b""
+        try:
+            data = self.inner.get(key)
+        except ObjectMissing as error:
+            missing = error
+        # After the object's own place: what is packed in between is found in one of the two.
+        try:
+            pack = self._pack(pack_key)
+        except ObjectCorrupt as error:
+            if missing is not None:
+                raise ObjectCorrupt(f"{key}: is not at its own place, and {error}") from None
+            return data
+        packed = None if pack is None else pack.get(key)
+        if packed is None and missing is not None:
+            raise missing
+        return data if packed is None else packed
+
+    def _is_packed(self, key: str) -> bool:
+        place = keys.parse_turn_key(key)
+        if place is None:
+            return False
+        try:
+            pack = self._pack(keys.pack_key(place.prefix, place.turn))
+        except ObjectCorrupt:
+            return False
+        return pack is not None and key in pack.names
+
+    def _pack_keys(self, scope: _Scope, there: Iterable[str]) -> Iterator[str]:
+        """Where packs with objects of a scope are, or may be."""
+        if scope.turns is not None and len(scope.turns) == 1:
+            yield keys.pack_key(f"{scope.job}/turns/{scope.run}/", scope.turns[0])
+            return
+        jobs = {keys.job_prefix_in(key) for key in there} if scope.job is None else {scope.job}
+        for job in sorted(jobs):
+            folder = keys.packs_prefix(job, scope.run) if scope.run else f"{job}/packs/"
+            for key in self.inner.list(folder):
+                first = int(key.rpartition("/")[2]) if keys.packed_prefix(key) else None
+                if first is not None and scope.touches(first):
+                    yield key
+
+    def _pack(self, pack_key: str) -> _Pack | None:
+        """A pack, or None.
+
+        Raises:
+            ObjectCorrupt: if it cannot be taken apart.
+        """
+        pack = self._remembered(pack_key)
+        if pack is None:
+            try:
+                data = self.inner.get(pack_key)
+            except ObjectMissing:
+                return None
+            pack = _taken_apart(pack_key, data)
+            self._remember(pack_key, pack)
+        return pack
+
+    def _remembered(self, pack_key: str) -> _Pack | None:
+        with self._lock:
+            if pack_key in self._packs:
+                self._packs.move_to_end(pack_key)
+            return self._packs.get(pack_key)
+
+    def _remember(self, pack_key: str, pack: _Pack) -> None:
+        self._forget(pack_key)
+        with self._lock:
+            self._packs[pack_key] = pack
+            self._bytes += pack.size
+            while self._bytes > _REMEMBERED_BYTES and len(self._packs) > 1:
+                _, old = self._packs.popitem(last=False)
+                self._bytes -= old.size
+
+    def _forget(self, pack_key: str) -> None:
+        with self._lock:
+            old = self._packs.pop(pack_key, None)
+            self._bytes -= old.size if old is not None else 0
+
+    def _remove(self, key: str) -> None:
+        removing(self.inner).remove(key)
+        self._forget(key)
+
+
+def unremembered(store: ObjectStore) -> ObjectStore:
+    """The store as it is now: packs that were read before are read again."""
+    return PackedStore(store.inner) if isinstance(store, PackedStore) else store
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """Of what keys with a prefix may be: of a job, a run as in its key, and turns; None where they
+    may be of any.
+    """
+
+    job: str | None = None
+    run: str | None = None
+    turns: range | None = None
+
+    def touches(self, first: int) -> bool:
+        """Whether an interval has any of the turns."""
+        return self.turns is None or (
+            first < self.turns.stop and self.turns.start < first + keys.INTERVAL
+        )
+
+
+def _scope(prefix: str) -> _Scope | None:
+    """The scope of keys with a prefix; None if none of them can be in a pack."""
+    if prefix.startswith(_SHARED):
+        return None
+    if place := _TURNS.match(prefix):
+        first, count = (place["turn"], 1) if place["turn"] else (place["hundred"], 100)
+        start = int(first or 0) * count
+        return _Scope(place["job"], place["run"], range(start, start + count) if first else None)
+    if prefix.count("/") < 2:
+        return _Scope()
+    folder = prefix.split("/")[2]
+    here = any(one.startswith(folder) for one in ("packs", "turns"))
+    return _Scope(keys.job_prefix_in(prefix)) if here else None
+
+
+def _taken_apart(pack_key: str, data: bytes) -> _Pack:
+    try:
+        archived, whole = unseal(pack_key, data, _KIND), True
+    except ObjectCorrupt:
+        # One damaged byte hides no other object: each carries its own digest.
+        archived, whole = unchecked(pack_key, data), False
+    prefix = keys.packed_prefix(pack_key)
+    listed = archived.header.get("parts", ())
+    names = {f"{prefix}{name}": name for name, *_ in listed}
+    strange = [key for key in names if not _belongs(key, pack_key)]
+    if archived.header.get("kind") != _KIND or strange or len(names) != len(listed):
+        raise ObjectCorrupt(f"{pack_key}: is no pack of the turns that its key names")
+    return _Pack(archived, names, len(data), whole)
+
+
+def _belongs(key: str, pack_key: str) -> bool:
+    place = keys.parse_turn_key(key)
+    return place is not None and keys.pack_key(place.prefix, place.turn) == pack_key
