@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runtime.archive.gaps import UNREADABLE
@@ -41,7 +41,9 @@ def told_effects(
     """The effects of a turn's statement, in order, by its ``execution``; one archive object is read
     for each that changed the workspace.
     """
-    for number, effect in enumerate((execution or {}).get("effects", ())):
+    done = execution or {}
+    worked = dict(enumerate(worked_for(done)))
+    for number, effect in enumerate(done.get("effects", ())):
         told = ToldEffect(
             turn=turn,
             effect=number,
@@ -49,7 +51,7 @@ def told_effects(
             name=str(effect["name"]),
             path=effect.get("path"),
             error=effect.get("error"),
-            seconds=effect.get("seconds"),
+            seconds=worked.get(number),
         )
         if told.kind != _CHANGE:
             yield told
@@ -60,6 +62,14 @@ def told_effects(
             yield told.model_copy(update={"damaged": str(error)})
             continue
         yield told if archived is None else told.model_copy(update=_came_to(told.name, archived))
+
+
+def worked_for(execution: Mapping[str, Any]) -> Sequence[float | None]:
+    """The seconds that were worked for each effect of an execution; none that an earlier release
+    archived.
+    """
+    told: Sequence[float | None] = execution.get("cost", {}).get("effects", ())
+    return told
 
 
 def _came_to(name: str, archived: dict[str, Any]) -> dict[str, Any]:

@@ -174,9 +174,11 @@ class _Spending:
         """The effects of a statement: its commands by their own time, all by what was worked for
         them.
         """
+        from runtime.archive.told_effects import worked_for
+
         self._ran += _commands(self._archive, header)
-        done = (header.get("execution") or {}).get("effects", ())
-        self._worked += [float(one["seconds"]) for one in done if one.get("seconds") is not None]
+        worked = worked_for(header.get("execution") or {})
+        self._worked += [seconds for seconds in worked if seconds is not None]
 
     def _add(self, usage: Usage, cost: float) -> None:
         self._cost += cost

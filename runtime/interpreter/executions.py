@@ -95,8 +95,7 @@ class EffectInfo(Value):
     """One call that left the interpreter: what was asked and digests of the question and the
     answer.
 
-    ``path`` is the file that it was about, cut if it is long; None for a tool. ``seconds`` is how
-    long was worked for it; None where a record answered, or nobody told.
+    ``path`` is the file that it was about, cut if it is long; None for a tool.
     """
 
     kind: str
@@ -105,16 +104,17 @@ class EffectInfo(Value):
     result_digest: str
     error: str | None = None
     path: str | None = None
-    seconds: float | None = None
 
 
 class Cost(Value):
-    """What an execution cost.
+    """What an execution cost: two that do the same differ in it.
 
-    ``time_ms`` is workflow time between start and end, so effects are in it.
+    ``time_ms`` is workflow time between start and end, so effects are in it. ``effects`` are the
+    seconds that were worked for each, in their order; None where a record answered, or nobody told.
     """
 
     time_ms: int = 0
+    effects: tuple[float | None, ...] = ()
 
 
 class Artifact(Value):

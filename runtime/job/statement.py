@@ -56,6 +56,7 @@ class JobStatement:
             fingerprint=digest_of(source),
         )
         self.effects: list[EffectInfo] = []
+        self._worked: list[float | None] = []
         self._started = now
         # A verdict that takes the statement back takes its nodes back too.
         self._before = desk.graph.snapshot()
@@ -106,9 +107,9 @@ class JobStatement:
                 result_digest=digest_of(told),
                 error=getattr(result, "error_type", None),
                 path=None if path is None else path[:PATH_CHARS],
-                seconds=seconds,
             )
         )
+        self._worked.append(seconds)
         return self._host.answered(effect, result)
 
     @property
@@ -153,7 +154,7 @@ class JobStatement:
                 if result is not None
                 else ()
             ),
-            cost=Cost(time_ms=int((now - self._started) * 1000)),
+            cost=Cost(time_ms=int((now - self._started) * 1000), effects=tuple(self._worked)),
         )
         # All that is told of a statement is made here: what it printed, raised and holds.
         told = execution.model_dump()
