@@ -47,9 +47,11 @@ def described() -> str:
     return f"{platform.machine()} {sys.version_info[:3]} {python_prefix()}\n{told}"
 
 
-def system_mounts(*, network: bool, setup: bool, opened: Callable[[str], int]) -> Iterator[str]:
-    """bubblewrap's options for ``/usr`` and its like, ``/etc`` and the Python outside ``/usr``;
-    ``opened`` gives the descriptor of a file that it is to copy.
+def system_mounts(
+    *, network: bool, setup: bool, opened: Callable[[str], int], etc: str = "/etc"
+) -> Iterator[str]:
+    """bubblewrap's options for ``/usr`` and its like, ``/etc`` (the host's ``etc``) and the Python
+    outside ``/usr``; ``opened`` gives the descriptor of a file that it is to copy.
     """
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _TOP:
@@ -63,11 +65,12 @@ def system_mounts(*, network: bool, setup: bool, opened: Callable[[str], int]) -
         if os.path.isdir(store):  # noqa: PTH112 as above
             yield from ("--ro-bind", store, store)
     yield from ("--perms", "0755", "--dir", "/etc")
-    there = _names("/etc", _changed_at("/etc"))
+    there = _names(etc, _changed_at(etc))
     asked = (*_ETC, *(_ETC_NETWORK if network else ()), *(_ETC_SETUP if setup else ()))
     for name in (*asked, *(name for name in there if name.startswith(_ETC_BEGIN))):
         if (link := there.get(name.partition("/")[0])) is not None:
-            yield from _bound(f"/etc/{name}", opened, plain=not link and "/" not in name)
+            plain = not link and "/" not in name
+            yield from _bound(f"{etc}/{name}", f"/etc/{name}", opened, plain=plain)
     if (prefix := python_prefix()) is not None:
         yield from ("--ro-bind", str(prefix), str(prefix))
 
@@ -116,19 +119,25 @@ def _names(directory: str, _changed_at: int) -> dict[str, bool]:
         return {}
 
 
-def _bound(path: str, opened: Callable[[str], int], *, plain: bool) -> Iterator[str]:
-    """The file itself if ``path`` is a symbolic link out of ``/etc``, as that of systemd's resolver
-    is; what is ``plain`` is none. One that is small is copied: a mount takes far longer.
+def _bound(source: str, path: str, opened: Callable[[str], int], *, plain: bool) -> Iterator[str]:
+    """The file itself if ``source`` is a symbolic link out of ``/etc``, as that of systemd's
+    resolver is; what is ``plain`` is none. One that is small is copied: a mount takes far longer.
     """
-    source = path if plain else os.path.realpath(path)
+    source = source if plain else os.path.realpath(source)
     try:
         status = os.stat(source)  # noqa: PTH116 for each command
-        if stat.S_ISREG(status.st_mode) and status.st_size <= _COPIED_BYTES:
-            yield from ("--perms", "0444", "--file", str(opened(source)), path)
-            return
-    except FileNotFoundError:
+    except OSError:
+        # Nothing is there, or beyond what we may enter: bubblewrap could not bind it either.
         return
-    except PermissionError:
-        # It is there, and can be read by nobody in the sandbox either.
-        pass
+    if stat.S_ISREG(status.st_mode) and status.st_size <= _COPIED_BYTES:
+        try:
+            copied = opened(source)
+        except FileNotFoundError:
+            return
+        except PermissionError:
+            # It is there, and can be read by nobody in the sandbox either.
+            pass
+        else:
+            yield from ("--perms", "0444", "--file", str(copied), path)
+            return
     yield from ("--ro-bind", source, path)
