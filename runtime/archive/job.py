@@ -265,7 +265,8 @@ class JobArchive(JobReader):
         if signer is not None:
             form = form.model_copy(update={"signature": signer(signed_text(key, form.header()))})
         ref = self._put(key, form)
-        pack_before(self.store, keys.run_prefix(self.prefix, end.run), end.turn)
+        # What was broken off before, by a kill or a full disk, has its last turn now.
+        pack_before(self.store, keys.run_prefix(self.prefix, end.run), end.turn, every=True)
         return ref
 
     def _put(self, key: str, form: Form, parts: tuple[Part, ...] = ()) -> StepRef:

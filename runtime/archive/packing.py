@@ -13,9 +13,10 @@ from runtime.base.errors import ArchiveError
 _log = logging.getLogger(__name__)
 
 
-def pack_before(store: ObjectStore, prefix: str, turn: int) -> None:
+def pack_before(store: ObjectStore, prefix: str, turn: int, *, every: bool = False) -> None:
     """Pack the intervals before that of ``turn`` of the run whose turns stand under ``prefix``,
-    from the last back to one with which nothing is left to do; nothing in a store without packs.
+    from the last back to one with which nothing is left to do, or ``every`` one; nothing in a store
+    without packs.
 
     It only saves room: what cannot be packed now stays as it is, and is tried again later.
     """
@@ -23,12 +24,15 @@ def pack_before(store: ObjectStore, prefix: str, turn: int) -> None:
     pack = _packing(store)
     if side or pack is None:
         return
-    first = turn // keys.INTERVAL * keys.INTERVAL
-    try:
-        while first > 0 and pack(prefix, first := first - keys.INTERVAL):
-            pass
-    except ArchiveError as error:
-        _log.warning("the turns before %d of %s are not packed: %s", first, prefix, error)
+    for number in reversed(range(turn // keys.INTERVAL)):
+        first = number * keys.INTERVAL
+        try:
+            if not pack(prefix, first) and not every:
+                return
+        except ArchiveError as error:
+            _log.warning("turns from %d of %s are not packed: %s", first, prefix, error)
+            if not every:
+                return
 
 
 def pack_job(store: ObjectStore, job: str) -> None:
@@ -42,7 +46,7 @@ def pack_job(store: ObjectStore, job: str) -> None:
             for key in store.list(prefix)
             if (place := keys.parse_turn_key(key)) is not None and place.kind == "step"
         ]
-        pack_before(store, prefix, max(turns, default=0))
+        pack_before(store, prefix, max(turns, default=0), every=True)
 
 
 def _packing(store: ObjectStore) -> Callable[[str, int], bool] | None:

@@ -37,7 +37,7 @@ from runtime.archive.stores import (
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.packed import PackedStore
 from runtime.archive.verify import damage, examine_job, verify_job
-from runtime.base.errors import ArchiveError
+from runtime.base.errors import ArchiveError, ObjectCorrupt
 
 TURNS = 70
 JOB = "nightly/long"
@@ -404,6 +404,112 @@ def test_large_and_damaged_objects_stay_where_they_are() -> None:
     assert list(inner.list(RUN)) == [large, broken]
     assert broken in faults(archive_on(inner))
     assert not store.pack(RUN, 0)
+
+
+class _Told(MemoryStore):
+    """Notes what is put and what goes, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, str]] = []
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        self.calls.append(("put", key))
+        return super().put_if_absent(key, data)
+
+    def discard(self, key: str) -> None:
+        self.calls.append(("discard", key))
+        super().discard(key)
+
+
+def test_nothing_goes_for_a_pack_whose_name_may_not_last(made: dict[str, bytes]) -> None:
+    """Who put it may have been killed before its directory was synced: it is put again first, which
+    syncs, though it is there.
+    """
+    inner = _Told()
+    for key, data in ({key: ALONE.get(key) for key in KEYS} | made).items():
+        inner.put_if_absent(key, data)
+    inner.calls.clear()
+    assert PackedStore(inner).pack(RUN, 0)
+    assert inner.calls[0] == ("put", PACKS[0])
+    assert {call for call, _ in inner.calls[1:]} == {"discard"}
+
+
+def test_what_stands_there_now_counts_and_not_what_is_remembered(made: dict[str, bytes]) -> None:
+    """A pack is lost, and its turns are put back one by one: they stay, and are packed again."""
+    inner = inside(made)
+    store = PackedStore(inner)
+    key = keys.step_key(JOB, "a", 20)
+    assert store.get(key) == ALONE.get(key)
+    inner.discard(PACKS[0])
+    for one in KEYS:
+        if 0 <= turn_of(one) < 32:
+            inner.put_if_absent(one, ALONE.get(one))
+    pack_before(store, RUN, TURNS, every=True)
+    assert inside(made)._objects == inner._objects
+
+
+def test_a_good_copy_counts_where_a_pack_is_damaged(made: dict[str, bytes]) -> None:
+    """Beside the pack, or in its place, also for who read the damaged one before."""
+    data = bytearray(made[PACKS[0]])
+    start = data.index(key_bytes := ALONE.get(keys.step_key(JOB, "a", 20)))
+    data[start + len(key_bytes) // 2] ^= 1
+    key, inner = keys.step_key(JOB, "a", 20), inside(made | {PACKS[0]: bytes(data)})
+    store = PackedStore(inner)
+    assert store.get(key) != ALONE.get(key)
+    inner.put_if_absent(key, ALONE.get(key))
+    assert store.get(key) == ALONE.get(key)
+    inner.discard(key)
+    inner.replace(PACKS[0], made[PACKS[0]])
+    assert store.get(key) == ALONE.get(key)
+
+
+def test_beside_a_pack_that_cannot_be_read_nothing_is_written(made: dict[str, bytes]) -> None:
+    """Else a second answer would stand where the first one is known to be."""
+    data = bytearray(made[PACKS[0]])
+    data[12] ^= 1
+    inner = inside(made | {PACKS[0]: bytes(data)})
+    with pytest.raises(ObjectCorrupt):
+        PackedStore(inner).put_if_absent(keys.step_key(JOB, "a", 20), b"other")
+    assert keys.step_key(JOB, "a", 20) not in set(inner.list(""))
+
+
+def test_a_pack_is_bounded() -> None:
+    """What would make it longer stays at its own place, and is read there."""
+    inner = MemoryStore()
+    archive = written_on(inner, 31).archive
+    for number in range(1, 151):
+        text = random.Random(number).randbytes(20_000).hex()
+        archive.write_effect("a", 3, number, {"value": text})
+    whole = {key: inner.get(key) for key in inner.list("")}
+    store = PackedStore(inner)
+    assert store.pack(RUN, 0)
+    assert 1 << 20 < len(inner.get(PACKS[0])) < (2 << 20) + (64 << 10)
+    assert {key: store.get(key) for key in store.list("")} == whole
+    assert len(list(inner.list(RUN))) > 10
+    assert not store.pack(RUN, 0)
+
+
+def test_packing_that_was_broken_off_is_taken_up_at_the_runs_end() -> None:
+    """Also behind an interval that is packed: a walk back does not come by it."""
+    inner = inside({key: ALONE.get(key) for key in KEYS})
+    store = PackedStore(inner)
+    assert store.pack(RUN, 32)
+    pack_before(store, RUN, TURNS)
+    assert list(inner.list(f"{JOB}/packs/")) == PACKS[1:]
+    pack_before(store, RUN, TURNS, every=True)
+    assert list(inner.list(f"{JOB}/packs/")) == PACKS
+
+
+@pytest.mark.parametrize("parts", [(), (Part("00000/0000001.step", b"x", 1),)])
+def test_a_pack_of_nothing_or_with_more_is_none(
+    made: dict[str, bytes], parts: tuple[Part, ...]
+) -> None:
+    """``verify`` names it."""
+    extra = f"{JOB}/packs/a/0000064"
+    fields = {"kind": "interval"} if not parts else {"kind": "interval", "more": 1}
+    sealed_pack = seal(extra, header(fields, parts), parts)[0]
+    assert faults(archive_on(inside(made | {extra: sealed_pack})))[extra] is Fault.CORRUPT
 
 
 class _NoRoom(MemoryStore):

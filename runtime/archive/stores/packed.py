@@ -44,6 +44,11 @@ _MOST_OF_AN_OBJECT = 64 << 10
 would read them.
 """
 
+_MOST_OF_A_PACK = 2 << 20
+"""Bytes of the objects in a pack: what comes after them stays where it is. Whoever reads one of
+them reads the pack.
+"""
+
 _REMEMBERED_BYTES = 8 << 20
 _KIND = "interval"
 _HEADER = {"kind": _KIND}
@@ -82,11 +87,19 @@ class PackedStore:
         self._lock = threading.Lock()
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """See ``ObjectStore``."""
+        """See ``ObjectStore``.
+
+        Raises:
+            ObjectCorrupt: if nobody can tell, since the pack of its turn cannot be read.
+        """
         written = self.inner.put_if_absent(key, data)
-        # Afterwards: looked at before, the object could be packed in between.
-        if not written or not self._is_packed(key):
-            return written
+        try:
+            # Afterwards: looked at before, the object could be packed in between.
+            if not written or not self._is_packed(key):
+                return written
+        except ObjectCorrupt:
+            self.inner.discard(key)
+            raise
         self.inner.discard(key)
         return False
 
@@ -127,8 +140,10 @@ class PackedStore:
         point to others go first, and all of a job goes.
         """
         place = keys.parse_turn_key(key)
-        if place is not None and self._is_packed(key):
-            self._remove(keys.pack_key(place.prefix, place.turn))
+        # A pack that cannot be read is listed, and so removed, itself.
+        with suppress(ObjectCorrupt):
+            if place is not None and self._is_packed(key):
+                self._remove(keys.pack_key(place.prefix, place.turn))
         self._remove(key)
 
     def remove_try(self, key: str) -> None:
@@ -150,6 +165,8 @@ class PackedStore:
         alone = self._alone(prefix, turn)
         if not alone:
             return False
+        # As it is there now: what is remembered may be gone.
+        self._forget(pack_key)
         pack = self._pack(pack_key)
         if pack is None:
             try:
@@ -159,9 +176,16 @@ class PackedStore:
                 return False
             if len(parts) < 2:
                 return False
-            failpoint("archive.pack.before_put")
-            self.inner.put_if_absent(pack_key, seal(pack_key, header(_HEADER, parts), parts)[0])
-            failpoint("archive.pack.after_put")
+            data = seal(pack_key, header(_HEADER, parts), parts)[0]
+        elif pack.whole and any(key in pack.names for key in alone):
+            data = self.inner.get(pack_key)
+        else:
+            return False
+        failpoint("archive.pack.before_put")
+        # Also where it is there: who put it may not have made its name durable, and died.
+        self.inner.put_if_absent(pack_key, data)
+        failpoint("archive.pack.after_put")
+        if pack is None:
             # Read back before anything goes, also where another process was first.
             pack = self._pack(pack_key)
         packed = [key for key in alone if pack is not None and pack.whole and key in pack.names]
@@ -197,13 +221,16 @@ class PackedStore:
         )
 
     def _parts(self, prefix: str, alone: Iterable[str]) -> tuple[Part, ...]:
-        parts = []
+        parts, size = [], 0
         for key in alone:
             # What is damaged stays where it is, and is told of there.
             with suppress(ObjectCorrupt):
                 data = self.inner.get(key)
-                if len(data) <= _MOST_OF_AN_OBJECT and is_whole(key, data):
-                    parts.append(Part(key.removeprefix(prefix), data, len(data)))
+                if len(data) > _MOST_OF_AN_OBJECT or not is_whole(key, data):
+                    continue
+                if (size := size + len(data)) > _MOST_OF_A_PACK:
+                    break
+                parts.append(Part(key.removeprefix(prefix), data, len(data)))
         return tuple(parts)
 
     def _read(self, key: str, pack_key: str) -> bytes:
@@ -221,18 +248,25 @@ class PackedStore:
                 raise ObjectCorrupt(f"{key}: is not at its own place, and {error}") from None
             return data
         packed = None if pack is None else pack.get(key)
-        if packed is None and missing is not None:
-            raise missing
-        return data if packed is None else packed
+        if missing is not None:
+            if packed is None:
+                raise missing
+            return packed
+        # One that is damaged in its pack, and whole beside it, was put back, or never went.
+        if packed is None or (not is_whole(key, packed) and is_whole(key, data)):
+            return data
+        return packed
 
     def _is_packed(self, key: str) -> bool:
+        """Whether a pack holds the object of a key.
+
+        Raises:
+            ObjectCorrupt: if its pack cannot be taken apart.
+        """
         place = keys.parse_turn_key(key)
         if place is None:
             return False
-        try:
-            pack = self._pack(keys.pack_key(place.prefix, place.turn))
-        except ObjectCorrupt:
-            return False
+        pack = self._pack(keys.pack_key(place.prefix, place.turn))
         return pack is not None and key in pack.names
 
     def _pack_keys(self, scope: _Scope, there: Iterable[str]) -> Iterator[str]:
@@ -261,7 +295,9 @@ class PackedStore:
             except ObjectMissing:
                 return None
             pack = _taken_apart(pack_key, data)
-            self._remember(pack_key, pack)
+            # A damaged one may be replaced by a good copy.
+            if pack.whole:
+                self._remember(pack_key, pack)
         return pack
 
     def _remembered(self, pack_key: str) -> _Pack | None:
@@ -271,8 +307,8 @@ class PackedStore:
             return self._packs.get(pack_key)
 
     def _remember(self, pack_key: str, pack: _Pack) -> None:
-        self._forget(pack_key)
         with self._lock:
+            self._drop(pack_key)
             self._packs[pack_key] = pack
             self._bytes += pack.size
             while self._bytes > _REMEMBERED_BYTES and len(self._packs) > 1:
@@ -281,8 +317,11 @@ class PackedStore:
 
     def _forget(self, pack_key: str) -> None:
         with self._lock:
-            old = self._packs.pop(pack_key, None)
-            self._bytes -= old.size if old is not None else 0
+            self._drop(pack_key)
+
+    def _drop(self, pack_key: str) -> None:
+        old = self._packs.pop(pack_key, None)
+        self._bytes -= old.size if old is not None else 0
 
     def _remove(self, key: str) -> None:
         removing(self.inner).remove(key)
@@ -336,7 +375,8 @@ def _taken_apart(pack_key: str, data: bytes) -> _Pack:
     listed = archived.header.get("parts", ())
     names = {f"{prefix}{name}": name for name, *_ in listed}
     strange = [key for key in names if not _belongs(key, pack_key)]
-    if archived.header.get("kind") != _KIND or strange or len(names) != len(listed):
+    fields = {key: value for key, value in archived.header.items() if key != "parts"}
+    if fields != _HEADER or not names or strange or len(names) != len(listed):
         raise ObjectCorrupt(f"{pack_key}: is no pack of the turns that its key names")
     return _Pack(archived, names, len(data), whole)
 
