@@ -25,6 +25,8 @@ with workflow.unsafe.imports_passed_through():
     )
     from runtime.context.interim import Interim
     from runtime.context.sub_jobs import SubJobEnd
+    from runtime.interpreter.executions import ExceptionInfo
+    from runtime.interpreter.objections import is_refusal
     from runtime.interpreter.run import Verdict, VerdictStatus
     from runtime.interpreter.verdicts import Checked
     from workflows.calling import result_of
@@ -88,12 +90,16 @@ class Live:
         last = effects == len(self.execution.get("effects", ()))
         if last and self.execution.get("status") == "timeout":
             return Verdict(status=VerdictStatus.TIMEOUT)
-        kind = (self.execution.get("exception") or {}).get("type")
-        if kind is None:
+        told = self.execution.get("exception")
+        if told is None:
             return Verdict(checked=Checked.PASSED)
         # Other exceptions may be the interpreter's: then the checker is asked again, and need not
         # answer.
-        return Verdict(checked=Checked.REFUSED if kind in REFUSALS else Checked.UNKNOWN)
+        if told["type"] not in REFUSALS:
+            return Verdict(checked=Checked.UNKNOWN)
+        refusal = ExceptionInfo.model_validate(told)
+        ran = bool(self.execution.get("effects")) or not is_refusal(refusal)
+        return Verdict(checked=Checked.REFUSED, refusal=None if ran else refusal)
 
     def tick_at(self, now: float) -> float:
         """The time at which the turn's tick stands."""

@@ -85,6 +85,11 @@ def opinion(
     )
 
 
+def is_refusal(exception: ExceptionInfo) -> bool:
+    """Whether an exception is told as those of ``opinion`` are: what a statement raises is not."""
+    return _RULE.match(exception.message) is not None and not exception.trace_summary
+
+
 def explained(exception: ExceptionInfo, warnings: str) -> ExceptionInfo:
     """The exception with what the checker had wondered about before the statement ran, which often
     explains it.

@@ -45,6 +45,7 @@ from pydantic_monty import (
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.os_values import VIRTUAL_ROOT
+from runtime.base.redaction.computed import without_keys
 from runtime.base.values import Value
 from runtime.context.contract import server_type
 from runtime.interpreter import (
@@ -254,7 +255,7 @@ class StatementRun:
         where the last was cut.
 
         ``recorded`` is the ok verdict of this stretch when it is replayed: time is not measured
-        then, and a check that it passed is not repeated.
+        then, and its check is not repeated.
         """
         checked = self._check(recorded) if self._waiting is None else Checked.NO
         # A verdict without a digest tells of another run of the statement: what is not its time is
@@ -279,6 +280,7 @@ class StatementRun:
         elif not replayed and digest and self._weight > pool.MAX_SESSION_BYTES:
             status, detail = VerdictStatus.MEMORY, KEPT
         warned = self._warnings if checked is Checked.PASSED else ""
+        refusal = self.exception if checked is Checked.REFUSED else None
         verdict = Verdict(
             status=status,
             digest=digest,
@@ -287,6 +289,7 @@ class StatementRun:
             warned=warned,
             detail=detail,
             cut=self._cut,
+            refusal=refusal,
         )
         return Stretch(verdict=verdict, effect=self._effect)
 
@@ -321,7 +324,8 @@ class StatementRun:
         return output.bounded(output.joined(self.parts, "stderr"), self.shown_chars)
 
     def _check(self, recorded: Verdict | None) -> Checked:
-        """Ask the type checker, unless the recorded stretch tells that it had no objection.
+        """Ask the type checker, unless the recorded stretch tells what it said: of another release
+        it may say something else.
 
         Raises:
             GaveUp: if the checker has no time now for the objection that it had: whatever called
@@ -330,6 +334,8 @@ class StatementRun:
         if recorded is not None and recorded.checked not in {Checked.REFUSED, Checked.UNKNOWN}:
             self._warnings = recorded.warned
             return recorded.checked
+        if recorded is not None and recorded.refusal is not None:
+            return self._refuse(recorded.refusal)
         names = {name: info.type for name, info in self.before.names.variables.items()}
         refused = recorded is not None and recorded.checked is Checked.REFUSED
         seconds = checker.REPLAY_SECONDS if refused else checker.SECONDS
@@ -343,7 +349,13 @@ class StatementRun:
         if said.refusal is None:
             self._warnings = said.warnings
             return Checked.PASSED
-        self.exception, self.session = said.refusal, self.before
+        if recorded is not None and recorded.digest:
+            # Of a history of before, which has the digest of this text as it is.
+            return self._refuse(said.refusal)
+        return self._refuse(ExceptionInfo.model_validate(without_keys(said.refusal.model_dump())))
+
+    def _refuse(self, refusal: ExceptionInfo) -> Checked:
+        self.exception, self.session = refusal, self.before
         return Checked.REFUSED
 
     def _run(self, answer: Answer | None, bounds: _Bounds) -> tuple[Effect | None, bytes | None]:

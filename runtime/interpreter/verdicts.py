@@ -64,7 +64,8 @@ class Verdict(Compact):
     the outcome, empty if there is none to come back to; ``warned`` is what the checker noted
     without refusing the statement; ``detail`` names what a ``NAMES`` or ``ATTRIBUTES`` verdict is
     about. ``cut`` is the number of calls after which the stretch was cut, because it is long; 0 for
-    one that ends at an effect or with the statement.
+    one that ends at an effect or with the statement. ``refusal`` is what a ``REFUSED`` statement
+    is told, bounded; None in records of before: the checker is asked for it again.
     """
 
     status: VerdictStatus = VerdictStatus.OK
@@ -74,6 +75,7 @@ class Verdict(Compact):
     warned: str = ""
     detail: str = ""
     cut: int = 0
+    refusal: ExceptionInfo | None = None
 
 
 class InterpreterDrift(Exception):

@@ -10,8 +10,10 @@ import pytest
 from plain_loop import Entry, Run
 
 from runtime.interpreter import checker
+from runtime.interpreter.executions import Execution
 from runtime.interpreter.run import Verdict
-from runtime.interpreter.verdicts import Checked
+from runtime.interpreter.verdicts import Checked, InterpreterDrift
+from workflows.answers import Live
 
 SLOW = "x = 0\nwhile x == 0:\n" + "".join(
     f"    y{i} = x if x else 'a'\n    x = (y{i}, x)\n" for i in range(30)
@@ -24,6 +26,48 @@ def test_a_refusal_is_refused_again(run: Run) -> None:
     assert loop.executions[0].exception is not None
     assert loop.executions[0].exception.type == "TypeCheckError"
     assert loop.again().run().executions == loop.executions
+
+
+def later(value: int) -> int:
+    """A tool that the checker knows of from a later release on."""
+    return value
+
+
+def test_a_refusal_is_the_recorded_one_whatever_the_checker_says_now(run: Run) -> None:
+    """The verdict has what the statement was told; one of a history of before has not, and the
+    replay notices that the checker says something else.
+    """
+    loop = run("print(later(1))", "x = 1")
+    known = replace(loop.again(), tools=[*loop.tools, later])
+    assert known.run().executions == loop.executions
+    verdicts = [entry for entry in loop.history if entry.kind == "verdict"]
+    refused = Verdict.model_validate_json(verdicts[0].value)
+    assert refused.refusal == loop.executions[0].exception
+    before = Entry("verdict", refused.model_copy(update={"refusal": None}).model_dump_json())
+    history = [before if entry is verdicts[0] else entry for entry in loop.history]
+    assert replace(loop.again(), history=history).run().executions == loop.executions
+    with pytest.raises(InterpreterDrift):
+        replace(known.again(), history=history).run()
+
+
+@pytest.mark.parametrize("source", ["print(later(1))", "x ="])
+def test_an_archived_refusal_is_what_its_statement_is_told_again(run: Run, source: str) -> None:
+    """The verdict that a frozen replay begins with has the text."""
+    (refused, _) = run(source, "x = 1").executions[:2]
+    assert foreseen(refused) == Verdict(checked=Checked.REFUSED, refusal=refused.exception)
+
+
+@pytest.mark.parametrize("source", ["raise SyntaxError('x')", "open('a.txt')\nraise SyntaxError"])
+def test_a_statement_that_ran_is_not_taken_for_a_refused_one(run: Run, source: str) -> None:
+    """Though it raised what the parser raises."""
+    assert foreseen(run(source, "x = 1").executions[0]) == Verdict(checked=Checked.REFUSED)
+
+
+def foreseen(execution: Execution) -> Verdict | None:
+    """What a turn that executes again begins with, by its archived execution."""
+    answers = Live()
+    answers.execution = execution.archived()
+    return answers.foreseen(0)
 
 
 def test_a_refusal_without_time_to_repeat_it_fails_the_task(

@@ -63,6 +63,16 @@ def test_a_key_that_is_put_together_is_masked_where_it_leaves(workspace: Path, u
     )
 
 
+def test_what_the_checker_computes_is_masked_where_it_is_recorded(workspace: Path) -> None:
+    """A refusal's text stands in the history."""
+    loop = PlainLoop(workspace, statements(MADE + "view('a.txt', lod=key)", "x = 1")).run()
+    assert loop.executions[0].exception is not None
+    assert MASKED in loop.executions[0].exception.message
+    verdicts = [entry.value for entry in loop.history if entry.kind == "verdict"]
+    assert MASKED in verdicts[0] and KEY not in verdicts[0]
+    loop.replayed()
+
+
 def test_a_result_is_masked_too(workspace: Path) -> None:
     """What finish is given is what a user and the archive get."""
     loop = PlainLoop(workspace, statements(MADE + "finish({'key': key, 'n': 1})")).run()
