@@ -106,8 +106,10 @@ class _Spending:
         self._archive = archive
         self._counted = dict.fromkeys(_COUNTED, 0)
         self._cost = self._lost = 0.0
-        self._ran: list[float] = []
-        self._worked: list[float] = []
+        # By where each was done: a run that goes on from a turn of another tells of its statement
+        # again, or for it.
+        self._ran: dict[TurnKey, float] = {}
+        self._worked: dict[TurnKey, float] = {}
         self._damaged: list[str] = []
         self._asked: set[TurnKey] = set()
         self._answered: set[TurnKey] = set()
@@ -172,13 +174,22 @@ class _Spending:
 
     def _did(self, header: Mapping[str, Any]) -> None:
         """The effects of a statement: its commands by their own time, all by what was worked for
-        them.
+        them. Those of a job that this is a fork of are that job's.
         """
         from runtime.archive.told_effects import worked_for
 
-        self._ran += _commands(self._archive, header)
+        own = self._archive.prefix
+        self._ran |= {
+            place: seconds
+            for place, seconds in _commands(self._archive, header)
+            if place.job == own
+        }
         worked = worked_for(header.get("execution") or {})
-        self._worked += [seconds for seconds in worked if seconds is not None]
+        self._worked |= {
+            place: seconds
+            for place, seconds in zip(_places(header), worked, strict=False)
+            if seconds is not None and place.job == own
+        }
 
     def _add(self, usage: Usage, cost: float) -> None:
         self._cost += cost
@@ -203,9 +214,9 @@ class _Spending:
             "failed_tokens": nothing.usage.total,
             "failed_usd": nothing.cost_usd,
             "commands": len(self._ran),
-            "command_seconds": round(sum(self._ran), 3),
+            "command_seconds": round(sum(self._ran.values()), 3),
             "effects": len(self._worked),
-            "effect_seconds": round(sum(self._worked), 3),
+            "effect_seconds": round(sum(self._worked.values()), 3),
             "cost_usd": round(self._cost + nothing.cost_usd, 9),
             "lost_usd": round(self._lost, 9),
             "damaged": sorted(self._damaged),
@@ -224,16 +235,36 @@ def _ends(archive: JobArchive, damaged: list[str]) -> Iterator[Mapping[str, Any]
             damaged.append(key)
 
 
-def _commands(archive: JobArchive, header: Mapping[str, Any]) -> list[float]:
-    """The seconds of the commands that a record's statement ran. One whose result was taken from
-    another run ran there.
+def _places(header: Mapping[str, Any]) -> list[TurnKey]:
+    """Where the effects of a record's statement were done: in the run of the turn before, or where
+    the statement ran on in the record's own run, in that.
+    """
+    from runtime.archive import keys
+
+    parent = header.get("parent")
+    turn = keys.parse_turn_key(parent["key"]) if parent else None
+    if turn is None:
+        return []
+    count = len((header.get("execution") or {}).get("effects", ()))
+    done = [turn._replace(kind="effect", number=number) for number in range(count)]
+    for key in header.get("effects") or ():
+        place = keys.parse_turn_key(key)
+        if place is None or place[:2] == turn[:2] or place.turn != turn.turn:
+            continue
+        if place.number < count:
+            done[place.number] = place
+    return done
+
+
+def _commands(archive: JobArchive, header: Mapping[str, Any]) -> Iterator[tuple[TurnKey, float]]:
+    """The commands that a record's statement ran, and their seconds. One whose result was taken
+    from another run ran there.
     """
     from runtime.archive import keys
     from runtime.archive.gaps import UNREADABLE
 
     done = (header.get("execution") or {}).get("effects", ())
     numbers = {number for number, one in enumerate(done) if one["name"] == "sh"}
-    seconds = []
     for key in header.get("effects") or () if numbers else ():
         place = keys.parse_turn_key(key)
         if place is None or place.number not in numbers:
@@ -243,8 +274,7 @@ def _commands(archive: JobArchive, header: Mapping[str, Any]) -> list[float]:
         except UNREADABLE:
             continue
         if isinstance(value, dict):
-            seconds.append(float(value.get("seconds", 0.0)))
-    return seconds
+            yield place, float(value.get("seconds", 0.0))
 
 
 def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> list[str]:

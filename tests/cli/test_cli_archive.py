@@ -15,11 +15,12 @@ from runtime.archive.container import unseal
 from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore, open_store
+from runtime.base.values import StepRef
 from runtime.cli.main import main
 from tests.cli.command_line import Done
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
-from archive_jobs import Written, eventful_job, rich_archive, segment
+from archive_jobs import Written, eventful_job, rich_archive, segment, step_record
 
 
 class Reader:
@@ -241,6 +242,46 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
     assert found == {"jobs": jobs, "batches": {"nightly": twice}, "total": twice}
     assert json.loads(read.ok("cost", "licences", "--json"))["total"] == one
     assert read.ok("cost").splitlines()[-1].startswith("nightly in all        18 calls")
+
+
+def test_cost_counts_an_effect_where_it_was_done(read: Reader) -> None:
+    """A run that goes on from a turn tells of its statement again, where that was done in another
+    run or another job: a reset, a run that was full, a fork. What it did itself is its own.
+    """
+    timed = Written(JobArchive(read.objects, "timed", "one"))
+    fork = Written(JobArchive(read.objects, "timed", "fork"))
+
+    def take(written: Written, run: str, turn: int, done: str, *seconds: float) -> None:
+        effects = [{"name": name} for name in done.split()]
+        begun = written.begin(run, turn, parent, [segment(f"turn {turn}")])
+        record = step_record(run, turn, begun)
+        execution = {"effects": effects, "cost": {"effects": seconds}}
+        written.finished(record.model_copy(update={"execution": execution}))
+
+    def spent(name: str) -> tuple[float, ...]:
+        (row,) = json.loads(read.ok("cost", f"timed/{name}", "--json"))["jobs"]
+        return tuple(
+            row[each] for each in ("commands", "command_seconds", "effects", "effect_seconds")
+        )
+
+    parent: StepRef | None = None
+    take(timed, "a", 1, "")
+    timed.archive.write_effect("a", 1, 0, {"value": {"seconds": 2.0}})
+    parent = timed.refs["a", 1]
+    take(timed, "a", 2, "sh work", 2.5, 0.25)
+    assert spent("one") == (1, 2.0, 2, 2.75)
+    take(timed, "b", 2, "sh work", 2.5, 0.25)
+    take(fork, "f", 2, "sh work", 2.5, 0.25)
+    assert spent("one") == (1, 2.0, 2, 2.75)
+    assert spent("fork") == (0, 0, 0, 0)
+    parent = timed.refs["b", 2]
+    # The run was full after its last statement, of which the next alone tells.
+    take(timed, "c", 3, "work", 0.125)
+    assert spent("one") == (1, 2.0, 3, 2.875)
+    parent = timed.refs["a", 1]
+    timed.archive.write_effect("d", 1, 1, {"value": "after a reset to the middle of the statement"})
+    take(timed, "d", 2, "sh work", 2.5, 0.5)
+    assert spent("one") == (1, 2.0, 4, 3.375)
 
 
 def test_an_export_is_json_lines(read: Reader) -> None:
