@@ -18,11 +18,11 @@ from activities._captured import CapturedCall
 from activities._litellm import cost_of
 from activities._options import ModelOptions
 from activities._reported_usage import usage_in
+from activities.contracts import TurnCall
 from runtime.archive.forms import Attempt, Exchange, ExchangeReason
 from runtime.archive.job import JobArchive
 from runtime.base.durations import format_duration
 from runtime.base.plurals import counted
-from runtime.base.spec.models import Retry
 from runtime.base.tokens import encoding
 from runtime.base.values import Failed, Usage
 from runtime.projection.segments import Segment
@@ -132,6 +132,8 @@ def used_by(
 def wait_after(failure: ApplicationError, temporal_attempt: int, number: int) -> float:
     """Seconds until the next attempt, after the ``number``-th that failed.
 
+    Both numbers count those too that were made with earlier slices of the batch's budget.
+
     A provider that has been failing for minutes is asked ever more seldom; a worker that dies often
     waits no longer for that.
     """
@@ -149,34 +151,33 @@ def given_up(
     failure: ApplicationError,
     failed: FailedAttempts,
     wait: float | None,
-    retry: Retry,
-    booked: Failed,
+    call: TurnCall,
 ) -> ApplicationError:
     """``failure`` as it is raised: with all that was spent, and without another attempt if there
-    were enough of them.
+    were enough of them, those ``call.tried`` before included.
     """
-    words = failure.message
-    if wait is not None and failed.archived >= retry.attempts:
+    words, retry = failure.message, call.retry
+    number = call.tried.attempts + failed.archived
+    seconds = call.tried.seconds + failed.spent.seconds
+    if wait is not None and number >= retry.attempts:
+        words = f"{counted(number, 'attempt')} failed, as many as 'retry' allows; the last: {words}"
+    elif wait is not None and seconds > retry.time:
+        so_far = format_duration(max(round(seconds - wait), 0))
         words = (
-            f"{counted(failed.archived, 'attempt')} failed, as many as 'retry' allows; the last:"
-            f" {words}"
-        )
-    elif wait is not None and failed.spent.seconds > retry.time:
-        so_far = format_duration(max(round(failed.spent.seconds - wait), 0))
-        words = (
-            f"{counted(failed.archived, 'attempt')} failed in {so_far}, and another after"
+            f"{counted(number, 'attempt')} failed in {so_far}, and another after"
             f" {format_duration(round(wait))} would be later than 'retry' allows"
             f" ({format_duration(retry.time)}); the last: {words}"
         )
     over = failure.non_retryable or words != failure.message
     return ApplicationError(
         words,
-        booked + failed.spent,
+        call.booked + failed.spent,
         type=failure.type,
         non_retryable=over,
         next_retry_delay=(
             failure.next_retry_delay
-            if over or wait is None or wait <= _SHORT_WAIT
+            # Temporal's own waits begin again with each activity.
+            if over or wait is None or (wait <= _SHORT_WAIT and call.tried.empty)
             else timedelta(seconds=wait)
         ),
     )

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -300,8 +300,10 @@ class ModelTurn:
             but=self._captured.attempt or "",
         )
 
-    def _spent(self, failed: FailedAttempts) -> ApplicationError | None:
-        """The error with which the call ends, if ``failed`` have used up what the job had left."""
+    def _spent(self, failed: FailedAttempts, wait: float | None = None) -> ApplicationError | None:
+        """The error with which the call ends, if ``failed`` have used up what the job had left; it
+        tells of the ``wait`` for another attempt, since the job may be granted more.
+        """
         left, spent = self._call.left, failed.spent
         if left is None or not (
             spent.usage.total >= left.tokens > 0
@@ -310,7 +312,11 @@ class ModelTurn:
         ):
             return None
         return ApplicationError(
-            failed.line(), self._call.booked + spent, type=BUDGET_SPENT, non_retryable=True
+            failed.line(),
+            self._call.booked + spent,
+            type=BUDGET_SPENT,
+            non_retryable=True,
+            next_retry_delay=None if wait is None else timedelta(seconds=wait),
         )
 
     def _in_time(self) -> ModelOptions:
@@ -327,11 +333,13 @@ class ModelTurn:
 
         The error to raise, which tells of all attempts.
         """
-        captured = self._captured
+        captured, tried = self._captured, self._call.tried.attempts
         wait = (
             None
             if failure.non_retryable
-            else wait_after(failure, captured.temporal_attempt, self._failed.archived + 1)
+            else wait_after(
+                failure, captured.temporal_attempt + tried, self._failed.archived + 1 + tried
+            )
         )
         # No transport saw a request, and trying again makes no sense: nobody was asked.
         refused = unseen and failure.non_retryable
@@ -346,9 +354,7 @@ class ModelTurn:
         )
         self._archive_failure(failure, spent)
         failed = self._failed.more(spent, f"{failure.type}: {failure.message}")
-        return self._spent(failed) or given_up(
-            failure, failed, wait, self._call.retry, self._call.booked
-        )
+        return self._spent(failed, wait) or given_up(failure, failed, wait, self._call)
 
     def _archive_failure(self, failure: ApplicationError, spent: Failed) -> None:
         captured = self._captured

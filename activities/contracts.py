@@ -134,7 +134,9 @@ class TurnCall(Contract, BetweenCalls):
     and options). With ``given``, no model is called. ``redact`` is what is masked once more, by
     value. ``moved`` says why the prompt does not begin as the one before, if so. ``left`` is what
     failed attempts may use up (None: anything), ``retry`` how many there may be, and ``booked`` is
-    what earlier calls of the turn used that came to nothing, which the job has booked. ``accepted``
+    what earlier calls of the turn used that came to nothing, which the job has booked; of them,
+    ``tried`` were attempts at this prompt too, which ``retry`` bounds with those that follow: they
+    used up slices of the batch's budget, or another one had to be waited for. ``accepted``
     is the size of the largest prompt that the model has answered, in tokens as ``tokens_of`` counts
     them: an empty reply to a larger one is no reply if it was cut off. With 0 every reply is one.
     """
@@ -153,6 +155,7 @@ class TurnCall(Contract, BetweenCalls):
     left: Left | None = None
     retry: Retry = Retry()
     booked: Failed = Failed()
+    tried: Failed = Failed()
     accepted: int = 0
 
     @field_serializer("parent", when_used="json")

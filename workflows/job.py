@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
         TurnCall,
         TurnReply,
     )
+    from runtime.base.plurals import counted
     from runtime.base.roles import Role
     from runtime.base.spec.models import Amount, ModelSettings
     from runtime.base.tokens import encoding
@@ -350,6 +351,8 @@ class JobWorkflow(Ordered):
         a turn.
         """
         doubted: ActivityError | None = None
+        # What had failed of the turn before this prompt: 'retry' bounds attempts at one.
+        before = self.job.ledger.failed
         while True:
             try:
                 # Inside the loop: after a refusal the prompt is another one.
@@ -364,7 +367,8 @@ class JobWorkflow(Ordered):
             if (restored := self.moment.answers.restored) is not None:
                 return self.called(prompt, restored)
             self.phase = Phase.MODEL
-            call = self.turn_call(prompt, self.job.fitter.accepted if doubted is None else 0)
+            accepted = self.job.fitter.accepted if doubted is None else 0
+            call = self.turn_call(prompt, accepted, self.job.ledger.failed.since(before))
             sent = self.job.ledger.granted
             try:
                 reply = await self.ask_model(call, prompt.suffix)
@@ -372,8 +376,9 @@ class JobWorkflow(Ordered):
                 # First, whatever comes of it: those attempts were paid for.
                 self.job.ledger.add_failed(failed_in(error))
                 cause = error.cause
-                if await self.granted_more(error, sent):
+                if await self.granted_more(error, sent, self.job.ledger.failed.since(before)):
                     continue
+                before = self.job.ledger.failed
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
                     self.job.refused(cause.message)
                     continue
@@ -386,8 +391,10 @@ class JobWorkflow(Ordered):
             self.replaying.archived()
             return self.called(prompt, reply)
 
-    def turn_call(self, prompt: Prompt, accepted: int) -> TurnCall:
-        """What the turn's call is made with; a prompt of ``accepted`` tokens is known to fit."""
+    def turn_call(self, prompt: Prompt, accepted: int, tried: Failed) -> TurnCall:
+        """What the turn's call is made with; a prompt of ``accepted`` tokens is known to fit, this
+        one has been ``tried`` with earlier slices of the batch's budget.
+        """
         return TurnCall(
             **self.call_fields(),
             layout=prompt.delta,
@@ -401,6 +408,7 @@ class JobWorkflow(Ordered):
             given=self.moment.answers.reply_from,
             moved=prompt.moved,
             booked=self.job.ledger.failed,
+            tried=tried,
             accepted=accepted,
             workspace=self.job.desk.workspace,
         )
@@ -426,10 +434,14 @@ class JobWorkflow(Ordered):
         )
         return reply
 
-    async def granted_more(self, error: ActivityError, sent: Amount | None) -> bool:
+    async def granted_more(self, error: ActivityError, sent: Amount | None, tried: Failed) -> bool:
         """Whether the call was not made, or not again, since its job's slice of the batch's budget
         does not hold it, and the job has another now. ``sent`` is what it was granted when the call
-        was sent.
+        was sent, ``tried`` what attempts at it used so far.
+
+        Raises:
+            JobFailed: if there were as many of them as ``retry`` allows.
+            BudgetSpent: if a budget is spent after the wait for another.
         """
         cause, turns = error.cause, self.job.turn - 1
         if not isinstance(cause, ApplicationError):
@@ -439,6 +451,17 @@ class JobWorkflow(Ordered):
             over = self.job.ledger.stop(turns, self.moment.now) is not None
             if self.job.ledger.granted is None or over or not workflow.patched(SLICE_SPENT):
                 return False
+            retry = self.order.spec.retry
+            if tried.attempts >= retry.attempts or tried.seconds > retry.time:
+                raise JobFailed(
+                    f"turn {self.job.turn}: {counted(tried.attempts, 'attempt')} failed, and"
+                    f" 'retry' allows no other; with the last slice, {cause.message}",
+                    Cause.PROVIDER,
+                )
+            if cause.next_retry_delay is not None:
+                wait = sooner(cause.next_retry_delay, self.moment.until_deadline())
+                await self.moment.after(workflow.sleep(wait), lambda _: None)
+                self.check_budget()
         elif cause.type != BUDGET_SHORT:
             return False
         self.phase = Phase.GRANT
@@ -792,7 +815,7 @@ class JobWorkflow(Ordered):
         if is_cancelled_exception(error):
             return Stop(JobStatus.CANCELLED, "cancelled")
         if isinstance(error, JobFailed):
-            return Stop(JobStatus.FAILED, str(error), cause=Cause.ERROR)
+            return Stop(JobStatus.FAILED, str(error), cause=error.cause)
         if isinstance(error, BudgetSpent):
             return Stop(JobStatus.BUDGET, str(error))
         cause = error.cause if isinstance(error, ActivityError) else None

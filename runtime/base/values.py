@@ -167,6 +167,23 @@ class Failed(Compact):
             seconds=round(self.seconds + other.seconds, 3),
         )
 
+    def since(self, before: Failed) -> Failed:
+        """What was added to ``before``."""
+        if self == before:
+            return Failed()
+        return Failed(
+            attempts=self.attempts - before.attempts,
+            usage=Usage(
+                prompt=self.usage.prompt - before.usage.prompt,
+                completion=self.usage.completion - before.usage.completion,
+                cache_read=self.usage.cache_read - before.usage.cache_read,
+                cache_write=self.usage.cache_write - before.usage.cache_write,
+                reported=self.usage.reported,
+            ),
+            cost_usd=round(self.cost_usd - before.cost_usd, 9),
+            seconds=round(self.seconds - before.seconds, 3),
+        )
+
 
 class ModelReply(Compact):
     """What a model answered.

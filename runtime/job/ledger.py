@@ -110,17 +110,8 @@ class Ledger:
         # Each error tells all attempts of the turn so far: only what is new is booked.
         if failed.attempts <= self.failed.attempts:
             return
-        more, before = failed.usage, self.failed.usage
-        self.add(
-            Usage(
-                prompt=more.prompt - before.prompt,
-                completion=more.completion - before.completion,
-                cache_read=more.cache_read - before.cache_read,
-                cache_write=more.cache_write - before.cache_write,
-                reported=more.reported,
-            ),
-            failed.cost_usd - self.failed.cost_usd,
-        )
+        more = failed.since(self.failed)
+        self.add(more.usage, more.cost_usd)
         self.failed = failed
 
     def add_background(self, usage: Usage, cost_usd: float) -> None:

@@ -56,3 +56,7 @@ class BudgetSpent(Exception):
 
 class JobFailed(Exception):
     """The job cannot go on; the message is the reason."""
+
+    def __init__(self, reason: str, cause: Cause = Cause.ERROR) -> None:
+        super().__init__(reason)
+        self.cause = cause

@@ -218,6 +218,20 @@ async def test_attempts_are_bounded() -> None:
     )
 
 
+async def test_attempts_with_earlier_slices_count() -> None:
+    """Their number, and the waits, which go on growing."""
+    tried, retry = Failed(attempts=7, seconds=100.0), Retry(attempts=9)
+    async with openai_server(lambda _m, _n: OOPS).serving() as server:
+        job = Job(model_at(server))
+        errors = await tries(job, 2, retry=retry, tried=tried)
+        late = await failed_try(
+            Job(model_at(server)), 1, retry=Retry(time=110), tried=Failed(attempts=3, seconds=105)
+        )
+    assert errors[0].next_retry_delay == timedelta(seconds=128)
+    assert errors[1].message.startswith("9 attempts failed, as many as 'retry' allows")
+    assert late.message.startswith("4 attempts failed in 1m45s, and another after 8s")
+
+
 async def test_attempts_are_bounded_in_time() -> None:
     """A wait that the provider asks for counts before it is waited."""
     late = {"fail": {"status": 429, "message": "Slow down", "retry_after": 5000}, "times": 99}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from stage import Stage, replayer
 
-from runtime.base.spec.models import BatchBudget, Budget
+from runtime.base.spec.models import BatchBudget, Budget, Retry
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
-from runtime.job.stops import JobStatus
+from runtime.job.stops import Cause, JobStatus
 from tests.eventually import until_phase, until_turn
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import ProviderServer
@@ -95,3 +95,36 @@ async def test_failed_attempts_that_use_up_a_slice_end_no_job(stage: Stage) -> N
     assert (outcome.status, outcome.reason) == (JobStatus.SUCCEEDED, "finished")
     assert outcome.usage.prompt > 15_000
     await replayer().replay_workflow(await handle.fetch_history())
+    await replayer().replay_workflow(await job.fetch_history())
+
+
+async def test_failed_attempts_count_over_all_slices(stage: Stage) -> None:
+    """A provider that breaks after each stream that was paid for fails the job, as ``retry`` says:
+    it does not spend its batch's budget.
+    """
+    used = {"prompt_tokens": 15_000, "completion_tokens": 0, "total_tokens": 15_000}
+    error = {"type": "server_error", "message": "Broke", "usage": used}
+    broken = {"text": "Well", "error_after": 0, "error": error, "times": 99}
+    async with ProviderServer(OpenAIProtocol(), lambda _m, _n: broken).serving() as server:
+        options = {"api_base": f"{server.address}/v1", "api_key": "sk-local", "price": PRICE}
+        order = stage.order(
+            "openai/local",
+            id="a",
+            model_options={**options, "max_tokens": 300},
+            retry=Retry(attempts=3),
+        )
+        # An attempt is more than a slice, six are less than the budget.
+        handle = await stage.submit(order, concurrency=2, budget=BatchBudget(usd=1.0))
+        await handle.result()
+        asked = len(server.exchanges)
+    stage.started.append(job_workflow_id(order.key))
+    job = stage.client.get_workflow_handle(stage.started[-1], result_type=JobOutcome)
+    outcome = await job.result()
+    assert (outcome.status, outcome.cause, asked) == (JobStatus.FAILED, Cause.PROVIDER, 3)
+    assert outcome.cost_usd == 0.45
+    assert outcome.reason.startswith(
+        "turn 1: 3 attempts failed, and 'retry' allows no other; with the last slice, 1 failed"
+        " attempt used 15,000 tokens and $0.1500"
+    )
+    assert outcome.reason.endswith("; the last: ServerError: Broke")
+    await replayer().replay_workflow(await job.fetch_history())
