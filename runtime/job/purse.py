@@ -193,7 +193,8 @@ class Purse:
         ask = self.asks.pop(job)
         run, told = self.told.get(job, ("", 0))
         if ask.run:
-            self.told[job] = (ask.run, told + 1 if ask.run == run else 1)
+            # A run that was reset has heard what the history that it kept holds.
+            self.told[job] = (ask.run, (told if ask.run == run else ask.heard) + 1)
 
     def _more(self, wanted: Amount) -> Amount | None:
         free = self.free

@@ -262,6 +262,13 @@ class Batch:
         member.ledger.granted, member.ledger.refused = before.granted, before.refused
         member.run, member.asked, member.heard = f"{member.run}+", False, 0
 
+    def reset(self, job: str) -> None:
+        """A job is reset between two turns: its new run has heard what the old one had."""
+        member = self.members[job]
+        coming = any(name == job for name, _ in self.answers) or self.asks.get(job)
+        if member.call is None and member.wanted is None and not coming:
+            member.run += "~"
+
     def check(self) -> None:
         """Only what nobody knows of may be beyond the budget."""
         assert self.paid - self.lost <= self.budget + 1e-5
@@ -301,8 +308,8 @@ def test_no_batch_spends_more_than_its_budget(
                 batch.hear(which)
             case "tell":
                 batch.tell(int(which))
-            case "turn" if (rare := data.draw(RARELY)) < 2:
-                (batch.killed, batch.continued)[rare](which)
+            case "turn" if (rare := data.draw(RARELY)) < 3:
+                (batch.killed, batch.continued, batch.reset)[rare](which)
             case "turn":
                 batch.turn(which, data.draw(WORST))
             case _:

@@ -44,6 +44,17 @@ def test_who_wants_more_waits_for_those_that_work() -> None:
     assert purse.settle() == {"a": Granted(slice=usd(0.4))}
 
 
+def test_a_run_that_was_reset_has_heard_what_its_history_holds() -> None:
+    """A wish that crosses the first answer to it is none for another slice."""
+    purse = Purse(usd(8.0), places=1)
+    purse.first("a", usd(5.0))
+    for heard, run in ((0, "one"), (1, "one"), (2, "two")):
+        purse.ask(Ask(job="a", wanted=usd(0.1), waits=False, run=run, heard=heard))
+        assert purse.settle() == {"a": Granted(slice=usd(2.0))}
+    purse.ask(Ask(job="a", wanted=usd(0.1), waits=True, run="two", heard=2))
+    assert purse.settle() == {}
+
+
 def test_where_all_wait_one_is_refused() -> None:
     """The last who asked ends, with the reason, and leaves the others what it has."""
     purse = Purse(usd(1.0), places=1)
