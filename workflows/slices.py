@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -17,8 +18,15 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.workflow_ids import batch_workflow_id
     from runtime.job.ledger import Ledger
     from runtime.job.purse import NOTHING, Ask, Granted
+    from workflows.limits import sooner
     from workflows.messages import JobOrder
     from workflows.moment import Moment
+
+ASKED_AGAIN = "slice-asked-again"
+"""The patch since which a job asks again for a slice of which it has heard nothing for long."""
+
+ASKS_AGAIN = timedelta(minutes=15)
+"""Then: a batch whose worker is of an older release may have dropped what it could not read."""
 
 GONE = "the batch that grants its jobs what they spend has ended"
 
@@ -88,11 +96,14 @@ class Slices:
             self.arrived.append(Granted(reason=GONE))
 
     async def _arrival(self) -> None:
-        """Wait for an answer, no longer than the job may last."""
+        """Wait for an answer, no longer than the job may last, or until it is to ask again."""
+        timeout = self._moment.until_deadline()
+        if workflow.patched(ASKED_AGAIN):
+            timeout = sooner(ASKS_AGAIN, timeout)
         with contextlib.suppress(asyncio.TimeoutError):
             await workflow.wait_condition(
                 # ``_asked`` falls where a look took the answer while the signal was sent.
                 lambda: bool(self.arrived) or not self._asked,
-                timeout=self._moment.until_deadline(),
+                timeout=timeout,
                 timeout_summary="waiting for a slice of the batch's budget",
             )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.base.spec.models import Amount
-from runtime.base.values import Value
+from runtime.base.values import Compact, Value
 
 PARTS = 4
 """A slice is so small a part of what a job's even share at full concurrency would be."""
@@ -45,7 +45,7 @@ def is_spent(left: Amount) -> bool:
     return any((value := getattr(left, kind)) is not None and value <= 0 for kind in KINDS)
 
 
-class Ask(Value):
+class Ask(Compact):
     """A job's wish for ``wanted`` more than it was granted; ``waits``: it does nothing until it is
     answered.
 
@@ -66,7 +66,7 @@ class Granted(Value):
     reason: str = ""
 
 
-class SavedPurse(Value):
+class SavedPurse(Compact):
     """A purse for the batch's next run."""
 
     budget: Amount

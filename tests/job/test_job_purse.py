@@ -44,6 +44,18 @@ def test_who_wants_more_waits_for_those_that_work() -> None:
     assert purse.settle() == {"a": Granted(slice=usd(0.4))}
 
 
+def test_a_wish_without_what_is_new_is_what_older_workers_read() -> None:
+    """They refuse fields that they do not know."""
+    assert Ask(job="a", wanted=usd(0.1), waits=True).model_dump().keys() == {
+        "job",
+        "wanted",
+        "waits",
+    }
+    saved = Purse(usd(1.0), places=1).saved()
+    assert saved.model_dump().keys() == {"budget", "places"}
+    assert SavedPurse.model_validate_json(saved.model_dump_json()) == saved
+
+
 def test_a_run_that_was_reset_has_heard_what_its_history_holds() -> None:
     """A wish that crosses the first answer to it is none for another slice."""
     purse = Purse(usd(8.0), places=1)

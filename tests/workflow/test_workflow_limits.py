@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from stage import Stage, replayer
 
 from runtime.base.spec.models import BatchBudget, Budget, Retry
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
+from runtime.job.purse import Ask
 from runtime.job.stops import Cause, JobStatus
 from tests.eventually import until_phase, until_turn
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import ProviderServer
+from workflows import slices
+from workflows.granting import Granting
 from workflows.job import JobWorkflow
 from workflows.messages import JobOutcome, Note
 
@@ -75,6 +80,32 @@ async def test_a_slice_that_comes_while_a_call_is_under_way_is_used(stage: Stage
     for name in names:
         job = stage.client.get_workflow_handle(job_workflow_id(JobKey(batch=stage.batch, job=name)))
         await replayer().replay_workflow(await job.fetch_history())
+
+
+async def test_a_wish_that_was_lost_is_asked_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker of an older release drops what it cannot read: here the wish ahead, and the first
+    of the job that waits.
+    """
+    heard: list[Ask] = []
+    ask = Granting.ask
+
+    def dropping(granting: Granting, wish: Ask) -> None:
+        heard.append(wish)
+        if len(heard) > 2:
+            ask(granting, wish)
+
+    monkeypatch.setattr(Granting, "ask", dropping)
+    monkeypatch.setattr(slices, "ASKS_AGAIN", timedelta(seconds=1))
+    order = stage.order(["x = 1", "finish(x)"], id="a")
+    # Its first slice is one turn.
+    handle = await stage.submit(order, concurrency=2, budget=BatchBudget(turns=8))
+    state = await handle.result()
+    assert state.ended == {"a": JobStatus.SUCCEEDED}
+    assert [wish.waits for wish in heard[:3]] == [False, True, True]
+    job = stage.client.get_workflow_handle(job_workflow_id(order.key))
+    await replayer().replay_workflow(await job.fetch_history())
 
 
 async def test_failed_attempts_that_use_up_a_slice_end_no_job(stage: Stage) -> None:
