@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.forms import End, Step
-from runtime.archive.gaps import readable
+from runtime.archive.gaps import UNREADABLE, readable
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
+from runtime.archive.reading import read_ahead
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ObjectCorrupt
 from runtime.base.standings import DAMAGED, OPEN
@@ -20,6 +24,11 @@ from runtime.base.values import JobKey
 
 _SUB_JOB = re.compile(r"\.[0-9a-f]{10}$")
 """How the names of sub-jobs end (``workflows/sub_jobs.py``)."""
+
+_PARENT_CHARS = 80
+"""As many characters of their parents' names they have at most, before that."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -121,24 +130,61 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
     )
 
 
-def spent_below(store: ObjectStore, batch: str) -> dict[str, Below]:
-    """What the sub-jobs of a batch used, at any depth, by the job above them that is none itself.
+def spent_below(
+    store: ObjectStore, batch: str, jobs: Collection[str]
+) -> tuple[dict[str, Below], list[JobKey]]:
+    """What the sub-jobs of ``jobs`` of a batch used, at any depth, by job; and the sub-jobs that
+    cannot be read, which may be some of theirs.
 
     Raises:
         ArchiveError: if the store cannot be read.
     """
-    tops: dict[str, str] = {}
+    may_be = [key for key in all_jobs(store, batch) if _may_be_below(key.job, jobs)]
+    unreadable: list[JobKey] = []
+    parents: dict[str, str] = {}
+    for key, parent in zip(
+        may_be, read_ahead(may_be, partial(_read, store, parent_of)), strict=True
+    ):
+        if parent is None:
+            unreadable.append(key)
+        elif parent:
+            parents[key.job] = parent
+    tops = {key: _top_of(key.job, parents) for key in may_be if key.job in parents}
+    below = [key for key, top in tops.items() if top in jobs]
     spent: defaultdict[str, Below] = defaultdict(Below)
-    # A sub-job is called after its parent, which is sorted before it.
-    for key in all_jobs(store, batch):
-        if _SUB_JOB.search(key.job) is None:
-            continue
-        standing = standing_of(JobArchive.of(store, key))
-        if not standing.parent:
-            continue
-        top = tops[key.job] = tops.get(standing.parent, standing.parent)
-        spent[top] = spent[top].and_one(standing)
-    return dict(spent)
+    for key, standing in zip(
+        below, read_ahead(below, partial(_read, store, standing_of)), strict=True
+    ):
+        if standing is None:
+            unreadable.append(key)
+        else:
+            spent[tops[key]] = spent[tops[key]].and_one(standing)
+    return dict(spent), unreadable
+
+
+def _may_be_below(name: str, jobs: Collection[str]) -> bool:
+    """Whether a job may by its name be a sub-job of one of ``jobs``, at any depth."""
+    above = name
+    while (digest := _SUB_JOB.search(above)) is not None:
+        above = above[: digest.start()]
+        # The name of a parent that is longer is cut.
+        if above in jobs or len(above) >= _PARENT_CHARS:
+            return True
+    return False
+
+
+def _top_of(job: str, parents: dict[str, str]) -> str:
+    """The job above a sub-job that is none itself."""
+    while job in parents:
+        job = parents[job]
+    return job
+
+
+def _read(store: ObjectStore, read: Callable[[JobArchive], T], key: JobKey) -> T | None:
+    """``read`` of a job; None where an object of it cannot be read."""
+    with suppress(*UNREADABLE):
+        return read(JobArchive.of(store, key))
+    return None
 
 
 def parent_of(archive: JobArchive) -> str:

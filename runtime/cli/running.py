@@ -427,7 +427,12 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
 
 def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
     summary: list[dict[str, Any]] = []
-    below = spent_below(control.store, plan.batch)
+    below, unreadable = spent_below(control.store, plan.batch, {job.id for job in plan.jobs})
+    if unreadable:
+        note(
+            f"what sub-jobs used is without {', '.join(map(str, unreadable))}, which cannot be"
+            " read: run 'holdfast verify'"
+        )
     for job in plan.jobs:
         outcome, progress = seen.outcomes.get(job.id), seen.progress.get(job.id)
         last = outcome or progress
