@@ -177,8 +177,8 @@ def _tell(log: Log, now: UnderWay | None) -> None:
 
 
 def earlier_of(archive: JobArchive) -> list[dict[str, Any]]:
-    """How the job ended before it was begun anew, each time, oldest first: its last run then, with
-    status and reason; None where there is no end that can be read.
+    """How the job ended before it was begun anew, each time that it had begun a call, oldest first:
+    its last run then, with status and reason; None where there is no end that can be read.
     """
     from runtime.archive.gaps import UNREADABLE
 
