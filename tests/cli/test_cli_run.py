@@ -62,6 +62,7 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
         "result": {"files": []},
         "turns": 3,
         "cost_usd": 0.0,
+        "sub_jobs": None,
         "workspace": None,
         "patch": None,
     }

@@ -184,8 +184,11 @@ class Scene:
         return JobArchive(open_store(str(self.home.archive)), BATCH, JOB)
 
     def stamps(self) -> dict[str, tuple[int, int, bytes]]:
-        """Every archived object: its inode, its time of change and the SHA-256 of its bytes."""
-        found = {}
+        """Every archived object: its inode, its time of change and the SHA-256 of its bytes; of one
+        that is packed the last alone.
+        """
+        store = open_store(str(self.home.archive))
+        found = {key: (0, 0, hashlib.sha256(store.get(key)).digest()) for key in store.list("")}
         for path in sorted(self.home.archive.rglob("*")):
             if path.is_file():
                 status = path.stat()

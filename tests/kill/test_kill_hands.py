@@ -162,7 +162,8 @@ class Hands:
 
     def effects(self) -> int:
         """How many effects are archived."""
-        return sum(1 for _ in self.home.archive.glob("b/a/turns/*/*/*.effect-*"))
+        keys = open_store(str(self.home.archive)).list("b/a/turns/")
+        return sum(".effect-" in key for key in keys)
 
     def await_effect(self, mark: int, process: Process) -> None:
         """Wait until so many effects are archived."""
