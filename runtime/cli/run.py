@@ -59,12 +59,12 @@ def command(
         int | None,
         typer.Option(
             "--workers",
-            min=1,
+            min=0,
             max=256,
             metavar="N",
             help=(
-                "Work in so many processes. Default: one for each core, of which the embedded"
-                " server has one, where there are jobs for them."
+                "Work in so many processes; 0: in this one, whatever the jobs do. Default: one for"
+                " each core, of which the embedded server has one, where there are jobs for them."
             ),
             envvar=PROCESSES,
             show_default=False,
@@ -96,11 +96,12 @@ def command(
     The first Ctrl-C lets calls in flight end, the second stops at once; both leave the jobs
     resumable.
 
-    A few jobs are worked on in this process, a hundred or more (and any with --workers above 1) in
-    others that it starts, also where --address names a server: a 'holdfast worker' elsewhere may
-    help, or go on when this command is gone. Then the archive must be in reach of both: name one
-    (in the jobs file, with --store or HOLDFAST_STORE) that is, such as s3://BUCKET/PREFIX. Without,
-    it is a directory of this machine.
+    A few jobs are worked on in this process. In others that it starts are a hundred or more, any
+    with --workers above 1, and those that run programs which could kill a worker: tools, MCP
+    servers, checks, commands without a sandbox. So it is also where --address names a server: a
+    'holdfast worker' elsewhere may help, or go on when this command is gone. Then the archive must
+    be in reach of both: name one (in the jobs file, with --store or HOLDFAST_STORE) that is, such
+    as s3://BUCKET/PREFIX. Without, it is a directory of this machine.
 
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130:
     interrupted.

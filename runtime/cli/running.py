@@ -1,5 +1,5 @@
-"""``holdfast run`` from the checked jobs file to the exit code: a worker in process, and a client
-that watches.
+"""``holdfast run`` from the checked jobs file to the exit code: workers, in this process or in a
+crew's, and a client that watches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.archive.stores import ObjectStore, folder_of
 from runtime.base.errors import HoldfastError
 from runtime.base.home import state_home
 from runtime.base.roles import Role, Roles, key_names, told
-from runtime.base.spec.models import BatchSpec
+from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
@@ -67,7 +67,7 @@ class Request:
     again: str
     lost: Lost = Lost.REFUSED
     workers: int | None = None
-    """In how many processes jobs are worked on; None: in as many as pay."""
+    """In how many processes jobs are worked on; 0: in this one; None: in as many as pay."""
 
     @property
     def rerun(self) -> str:
@@ -89,7 +89,7 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
     """Run or resume a batch; returns the exit code."""
     store = await asyncio.to_thread(archive_of, request.batch.store)
     # A daemon: nobody waits for it where nothing is to be done after all.
-    if not _apart(len(request.batch.jobs), request.workers or 1):
+    if not _apart(request):
         threading.Thread(target=_load, args=(request.batch, store), daemon=True).start()
     try:
         with Interrupts(reporter.stop, f"to go on with the jobs: {request.again}") as interrupts:
@@ -234,13 +234,23 @@ def _member(target: Target, store: str | None, wish: Workers) -> list[str]:
     return ["worker", *words_of(target, store), "--processes", "1", *wish.options()]
 
 
-def _apart(jobs: int, size: int) -> bool:
-    """Whether processes of their own work on so many jobs, and not this one: whatever kills a
-    worker leaves the one that tells how all of them end.
+def _apart(request: Request) -> bool:
+    """Whether processes of their own work on the jobs, and not this one: whatever kills a worker
+    leaves the one that tells how all of them end.
 
-    A few jobs are not worth the seconds that another process takes to start.
+    A few jobs that run no programs of others are not worth the seconds that another process takes
+    to start.
     """
-    return size > 1 or jobs >= JOBS_EACH
+    size, jobs = request.workers, request.batch.jobs
+    if size is not None and size != 1:
+        return size > 1
+    return len(jobs) >= JOBS_EACH or any(map(_runs_programs, jobs))
+
+
+def _runs_programs(spec: JobSpec) -> bool:
+    """Whether a job calls programs that may kill their worker; a sandbox's cannot."""
+    unbound = spec.writable is not None and spec.writable.sandbox == "none"
+    return bool(spec.tools or spec.mcp or spec.check or unbound)
 
 
 @asynccontextmanager
@@ -253,8 +263,7 @@ async def _worked_on(
     interrupts: Interrupts,
 ) -> AsyncIterator[None]:
     """There are workers for the batch within the block."""
-    size = request.workers or fitting_size(open_jobs, shared=connection.embedded is not None)
-    if not _apart(open_jobs, size):
+    if not _apart(request):
         from runtime.worker.worker import running_worker
 
         archive = await asyncio.to_thread(archive_id, store)
@@ -264,6 +273,7 @@ async def _worked_on(
         async with running_worker(connection.client, store, task_queue=queue, limited=limited):
             yield
         return
+    size = request.workers or fitting_size(open_jobs, shared=connection.embedded is not None)
     wish = Workers(batch=request.batch.batch, metrics=metrics_address())
     command = _member(request.target, request.batch.store, wish)
     crew = Crew(command, size, note, wish.environment)

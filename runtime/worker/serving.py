@@ -242,7 +242,9 @@ class BatchWorkers:
             roles=self._roles,
         )
         self._running[batch.queue] = (worker, asyncio.create_task(worker.run()))
-        self.tell(f"working on batch {batch.name}")
+        # Whoever named the batch knows.
+        if self.only is None:
+            self.tell(f"working on batch {batch.name}")
 
     async def _stop(self, queues: set[str]) -> None:
         stopped = [self._running.pop(queue) for queue in queues]

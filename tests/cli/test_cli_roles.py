@@ -85,7 +85,7 @@ def test_who_runs_commands_has_no_key(cli: CommandLine, provider: str) -> None:
     cli.write("mine.py", TOOLS)
     cli.write("src/README", "read me\n")
     jobs = cli.jobs(JOB.format(provider), batch="parted")
-    run = cli.start("run", jobs, "--json", HOLDFAST_ROLES="turns")
+    run = cli.start("run", jobs, "--workers", "0", "--json", HOLDFAST_ROLES="turns")
     awaited(cli, "parted", "sandboxes", run)
     hands = cli.start("worker", "--roles", "tools,sandboxes,reads", MARK="hands")
     awaited(cli, "parted", "models", run)

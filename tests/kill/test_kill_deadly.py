@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.worker.presence import MOST_DEATHS
-from tests.kill.processes import holdfast
+from tests.kill.processes import DEADLINE, holdfast
 
 pytestmark = [pytest.mark.kill, pytest.mark.slow]
 
@@ -27,6 +27,11 @@ def kill() -> None:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(600)
 
+def kill_once() -> int:
+    if not KILLED.exists():
+        kill()
+    return 1
+
 def stay() -> int:
     # Longer than a worker lives: it dies with each of the first ones.
     while not KILLED.exists() or len(KILLED.read_text()) < 5:
@@ -40,6 +45,10 @@ jobs:
 - {id: killer, goal: g, model: scripted/killer.json, tools: ["deadly:kill"]}
 - {id: "long-{n}", goal: g, count: 2, model: scripted/long.json, tools: ["deadly:stay"]}
 - {id: "brief-{n}", goal: g, count: 4, model: scripted/brief.json}
+"""
+ONE = """
+batch: one
+jobs: [{id: killer, workspace: ws, goal: g, model: scripted/killer.json, tools: ["deadly:kill_once"]}]
 """
 SCRIPTS = {
     "killer": ["kill()", "finish(0)"],
@@ -76,3 +85,16 @@ def test_a_tool_that_kills_its_workers_ends_its_own_job(place: Path) -> None:
     assert ended == dict.fromkeys(innocent, ("succeeded", "finished"))
     assert deaths[0] == "failed"
     assert int(deaths[1].removeprefix("turn 1: WorkerKilled: ")) >= MOST_DEATHS
+
+
+def test_a_run_of_one_job_outlives_the_worker_that_a_tool_kills(place: Path) -> None:
+    """Nobody asked for workers apart: that a job calls a tool is enough. Another worker makes the
+    call again.
+    """
+    (place / "killer.json").write_text('[{"code": "x = kill_once()"}, {"code": "finish(x)"}]')
+    (place / "jobs.yaml").write_text(ONE)
+    run = holdfast(place, ["run", "jobs.yaml", "--json"], place / "run", {})
+    assert run.wait(DEADLINE) == 0
+    job = json.loads((place / "run.out").read_text().splitlines()[-1])["jobs"][0]
+    assert (job["status"], job["turns"], job["result"]) == ("succeeded", 2, 1)
+    assert (place / "killed").read_text() == "x"

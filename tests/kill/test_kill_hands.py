@@ -148,7 +148,8 @@ class Hands:
         if point:
             once = str(self.path / f"fired-{self.given}")
             extra = {"HOLDFAST_FAILPOINT": point, "HOLDFAST_FAILPOINT_ONCE": once}
-        arguments = ["run", str(self.path / "jobs.yaml"), "--json"]
+        # Its own process is the worker, which is what the tests kill.
+        arguments = ["run", str(self.path / "jobs.yaml"), "--workers", "0", "--json"]
         before = without_overlays if self.without else None
         return forked(self.home.path, arguments, self.path / f"said-{self.given}", extra, before)
 
