@@ -1,9 +1,9 @@
 """What a turn costs, beside the floor in the same run: ``python -m benchmarks.turn [--turns N]
-[--long N] [--jobs N ...] [--write FILE]``.
+[--long N] [--jobs N ...] [--processes N ...] [--write FILE]``.
 
 The floor is a workflow with one bare activity a turn. A job has a system prompt of 10 kB, and each
 of its statements prints 1.2 kB of random text; its model is a script that answers at once, through
-litellm or through a stand-in for it. Processor time is that of the worker's process, which has
+litellm or through a stand-in for it. Processor time is that of the workers' processes, which have
 little else to do; turns a second depend on what else the machine does. ``--write
 docs/benchmarks.md`` puts the tables there.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
 import subprocess
 import sys
@@ -24,20 +25,21 @@ from benchmarks.turn_worker import FLOOR, STAND_IN, WHOLE, Figures, Measurement
 from tests.servers.temporal_server import temporal_server
 
 BLOCK = "turn"
-TURNS, LONG, JOBS = 120, 1_020, (1, 10)
+TURNS, LONG, JOBS, PROCESSES = 120, 1_020, (1, 10), (1,)
 WINDOW = 20
 """Turns over which the processor time of one is averaged."""
 
-PLACES = (10, 100, 200, 300, 500, 700, 990)
+PLACES = (10, 100, 200, 300, 500, 700, 990, 1_500, 1_975)
 LEAST_PART = 0.1
 """Milliseconds a turn below which a part is not told by itself."""
 
+KINDS = {FLOOR: "the floor", WHOLE: "a job", STAND_IN: "with a stand-in"}
 HEAD = (
     (
-        "| jobs | what | turns a second | of the floor | worker, ms of processor time a turn | its"
-        " interpreters, ms |"
+        "| jobs | processes | what | turns a second | of the floor | workers, ms of processor time"
+        " a turn | their interpreters, ms |"
     ),
-    "|--:|---|--:|--:|--:|--:|",
+    "|--:|--:|---|--:|--:|--:|--:|",
 )
 
 
@@ -60,12 +62,14 @@ async def measured(given: Measurement) -> Figures:
     return Figures.model_validate_json(out)
 
 
-async def measure(turns: int, long: int, jobs: Sequence[int]) -> str:
+async def measure(turns: int, long: int, jobs: Sequence[int], processes: Sequence[int]) -> str:
     """All tables."""
     async with temporal_server() as environment:
         address = environment.client.service_client.config.target_host
 
-        async def of(kind: str, jobs: int, turns: int, *, profiled: bool = False) -> Figures:
+        async def of(
+            kind: str, jobs: int, turns: int, processes: int = 1, *, profiled: bool = False
+        ) -> Figures:
             with tempfile.TemporaryDirectory() as folder:
                 return await measured(
                     Measurement(
@@ -74,31 +78,30 @@ async def measure(turns: int, long: int, jobs: Sequence[int]) -> str:
                         kind=kind,
                         jobs=jobs,
                         turns=turns,
+                        processes=processes,
                         profiled=profiled,
                     )
                 )
 
         rows: list[str] = []
-        alone: Figures | None = None
-        for number in jobs:
+        for number, size in itertools.product(jobs, processes):
             each = max(turns // number, 3 * WINDOW // 2)
-            floor = await of(FLOOR, number, each)
-            rows.append(_row(number, "the floor", floor, floor))
-            whole = await of(WHOLE, number, each)
-            alone = alone or whole
-            rows.append(_row(number, "a job", whole, floor))
-            rows.append(_row(number, "with a stand-in", await of(STAND_IN, number, each), floor))
+            floor = await of(FLOOR, number, each, size)
+            for kind, name in KINDS.items():
+                figures = floor if kind == FLOOR else await of(kind, number, each, size)
+                rows.append(_row(number, size, name, figures, floor))
         # In a run of its own: the profiler makes every call dearer, so shares alone are taken from
         # it.
-        parts = _parts(await of(WHOLE, 1, turns, profiled=True), alone)
+        parts = _parts(await of(WHOLE, 1, turns, profiled=True), await of(WHOLE, 1, turns))
         growth = _growth((await of(WHOLE, 1, long)).marks)
     return "\n".join([*HEAD, *rows, "", *parts, "", *growth])
 
 
-def _row(jobs: int, name: str, figures: Figures, floor: Figures) -> str:
+def _row(jobs: int, processes: int, name: str, figures: Figures, floor: Figures) -> str:
     rate, most = figures.turns / figures.seconds, floor.turns / floor.seconds
     cells = (
         jobs,
+        processes,
         name,
         f"{rate:.1f}",
         f"{rate / most:.2f}",
@@ -108,9 +111,8 @@ def _row(jobs: int, name: str, figures: Figures, floor: Figures) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _parts(figures: Figures, plain: Figures | None) -> list[str]:
+def _parts(figures: Figures, plain: Figures) -> list[str]:
     """The parts' shares of what a turn took without the profiler."""
-    assert plain is not None
     whole = plain.host / plain.turns * 1000
     profiled = sum(figures.parts.values())
     each = {name: seconds / profiled * whole for name, seconds in figures.parts.items()}
@@ -135,9 +137,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--long", type=int, default=LONG)
     parser.add_argument("--jobs", type=int, nargs="+", default=JOBS)
+    parser.add_argument("--processes", type=int, nargs="+", default=PROCESSES)
     parser.add_argument("--write", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
-    text = asyncio.run(measure(given.turns, given.long, given.jobs))
+    text = asyncio.run(measure(given.turns, given.long, given.jobs, given.processes))
     hand_over(text, BLOCK, given.write)
 
 

@@ -1,8 +1,8 @@
 """One measurement of ``benchmarks.turn``, in a process of its own: a worker, and the jobs that it
-runs.
+runs, with the help of other processes if more than one was asked for.
 
 ``python -m benchmarks.turn_worker '{"address": ..., "folder": ..., ...}'`` prints the figures as
-JSON.
+JSON. With a ``queue`` it is a helper: it says when it works, and ends when its input does.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -65,14 +66,16 @@ class Measurement(BaseModel):
     kind: str
     jobs: int
     turns: int
+    processes: int = 1
     profiled: bool = False
+    queue: str = ""
 
 
 class Figures(BaseModel):
     """What was measured. Processor times in seconds.
 
-    ``host`` is that of the worker's process, ``children`` that of its interpreters. ``marks`` are
-    the host's at the end of each turn, of the first job.
+    ``host`` is that of the workers' processes, ``children`` that of their interpreters. ``marks``
+    are this process's at the end of each turn, of the first job.
     """
 
     turns: int
@@ -105,11 +108,17 @@ async def nothing(turn: int) -> int:
 
 @dataclass
 class Clock:
-    """Processor time of this process, and of its children that live."""
+    """Processor time of this process and its helpers, and of all other children."""
 
+    helpers: tuple[int, ...]
     began: float = field(default_factory=time.perf_counter)
-    host: float = field(default_factory=time.process_time)
-    children: float = field(default_factory=lambda: children_seconds())
+    host: float = field(init=False)
+    children: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        helped = sum(map(_seconds, self.helpers))
+        self.host = time.process_time() + helped
+        self.children = children_seconds() - helped
 
 
 def children_seconds() -> float:
@@ -135,9 +144,40 @@ async def measure(given: Measurement) -> Figures:
     return await (_floor(given) if given.kind == FLOOR else _jobs(given))
 
 
-async def _floor(given: Measurement) -> Figures:
+async def help_out(given: Measurement) -> None:
+    """Work on the queue until the input ends."""
+    working = _floor_worker if given.kind == FLOOR else _jobs_worker
+    async with working(given, given.queue):
+        print("working", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+@asynccontextmanager
+async def _helped(given: Measurement, queue: str) -> AsyncIterator[tuple[int, ...]]:
+    """The helpers' pids; they work within the block."""
+    asked = given.model_copy(update={"queue": queue}).model_dump_json()
+    helpers = [
+        await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "benchmarks.turn_worker", asked),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(given.processes - 1)
+    ]
+    try:
+        for helper in helpers:
+            assert helper.stdout is not None
+            if not await helper.stdout.readline():
+                raise RuntimeError("a helper ended before it worked")
+        yield tuple(helper.pid for helper in helpers)
+    finally:
+        for helper in helpers:
+            await helper.communicate()
+
+
+@asynccontextmanager
+async def _floor_worker(given: Measurement, queue: str) -> AsyncIterator[Client]:
     client = await Client.connect(given.address)
-    queue = f"floor-{uuid.uuid4().hex}"
     async with Worker(
         client,
         task_queue=queue,
@@ -147,18 +187,25 @@ async def _floor(given: Measurement) -> Figures:
         # The SDK's own choice is a digest of all loaded code, which is longer in each event.
         build_id="floor",
     ):
+        yield client
+
+
+async def _floor(given: Measurement) -> Figures:
+    queue = f"floor-{uuid.uuid4().hex}"
+    async with _floor_worker(given, queue) as client, _helped(given, queue) as helpers:
 
         async def job(turns: int) -> None:
             await client.execute_workflow(Floor.run, turns, id=uuid.uuid4().hex, task_queue=queue)
 
         # Unmeasured: what is made once is made in these.
-        await job(WARM_TURNS)
-        clock = Clock()
+        await asyncio.gather(*(job(WARM_TURNS) for _ in range(_warm_jobs(given))))
+        clock = Clock(helpers)
         await asyncio.gather(*(job(given.turns) for _ in range(given.jobs)))
         return _figures(given, clock)
 
 
-async def _jobs(given: Measurement) -> Figures:
+@asynccontextmanager
+async def _jobs_worker(given: Measurement, queue: str) -> AsyncIterator[tuple[Client, Any]]:
     from runtime.archive.stores import open_store
     from runtime.worker.worker import running_worker
     from tests.servers.temporal_server import CONVERTER
@@ -167,25 +214,36 @@ async def _jobs(given: Measurement) -> Figures:
         _stand_in()
     client = await Client.connect(given.address, data_converter=CONVERTER)
     store = open_store(str(given.folder / "archive"))
-    queue = f"jobs-{uuid.uuid4().hex}"
     working: AbstractAsyncContextManager[Any] = running_worker(client, store, task_queue=queue)
     async with working:
-        await _run(client, given, queue, f"warm-{queue}", WARM_TURNS)
+        yield client, store
+
+
+async def _jobs(given: Measurement) -> Figures:
+    queue = f"jobs-{uuid.uuid4().hex}"
+    async with _jobs_worker(given, queue) as (client, store), _helped(given, queue) as helpers:
+
+        async def all_of(name: str, jobs: int, turns: int) -> None:
+            await asyncio.gather(
+                *(_run(client, given, queue, f"{name}-{n}-{queue}", turns) for n in range(jobs))
+            )
+
+        await all_of("warm", _warm_jobs(given), WARM_TURNS)
         # After the warm-up, whose steps are not to count.
         marks = Marks(store)
         profiler = Profiler(PARTS)
-        clock = Clock()
+        clock = Clock(helpers)
         if given.profiled:
             profiler.start()
-        await asyncio.gather(
-            *(
-                _run(client, given, queue, f"job-{n}-{queue}", given.turns)
-                for n in range(given.jobs)
-            )
-        )
+        await all_of("job", given.jobs, given.turns)
         parts = profiler.stop() if given.profiled else {}
         figures = _figures(given, clock)
     return figures.model_copy(update={"parts": parts, "marks": marks.host})
+
+
+def _warm_jobs(given: Measurement) -> int:
+    """How many jobs warm the workers: with several, so many that each of them has one."""
+    return 1 if given.processes == 1 else 4 * given.processes
 
 
 class Marks:
@@ -204,7 +262,7 @@ class Marks:
 
 
 def _figures(given: Measurement, clock: Clock) -> Figures:
-    now = Clock()
+    now = Clock(clock.helpers)
     return Figures(
         turns=given.turns * given.jobs,
         seconds=now.began - clock.began,
@@ -292,7 +350,11 @@ def _chunk(delta: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    print(asyncio.run(measure(Measurement.model_validate_json(sys.argv[1]))).model_dump_json())
+    asked = Measurement.model_validate_json(sys.argv[1])
+    if asked.queue:
+        asyncio.run(help_out(asked))
+    else:
+        print(asyncio.run(measure(asked)).model_dump_json())
     sys.stdout.flush()
     # Now and then temporalio's runtime crashes the interpreter while it exits.
     os._exit(0)
