@@ -94,7 +94,7 @@ _NOT_SAID = "Traceback (most recent call last)"
 """Where litellm's words go on with its own stack."""
 
 _LITELLM = re.compile(
-    r"^(litellm\.)?\w*(Error|Exception|Timeout)\s*:\s*(\w+(Exception|Error)\s*-\s*)?"
+    r"(litellm\.)?\w*(Error|Exception|Timeout)\s*:\s*(\w+(Exception|Error)\s*-\s*)?"
 )
 
 
@@ -177,8 +177,10 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
         return package
     text = str(getattr(cause, "message", None) or cause) or type(cause).__name__
     # Its names stand in front of each other where one of its errors was made of another.
-    while (shorter := _LITELLM.sub("", text, count=1)) != text and shorter:
-        text = shorter
+    at = 0
+    while (name := _LITELLM.match(text, at)) and at < name.end() < len(text):
+        at = name.end()
+    text = text[at:]
     return text.partition(_NOT_SAID)[0].strip() or text
 
 

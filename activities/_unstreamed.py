@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -21,13 +22,15 @@ from activities._captured import CapturedCall
 MOST_QUOTED = 300
 """Characters of a page that are quoted."""
 
-_PAGE = re.compile(
-    rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
-)
-_UNSEEN = re.compile(
-    r"<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.IGNORECASE | re.DOTALL
-)
-_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_PAGE = re.compile(rb"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_HIDING = re.compile(rb"<(!--|script\b|style\b|head\b)", re.IGNORECASE)
+_ENDS = {
+    b"!--": re.compile(rb"-->"),
+    b"script": re.compile(rb"</script\s*>", re.IGNORECASE),
+    b"style": re.compile(rb"</style\s*>", re.IGNORECASE),
+    b"head": re.compile(rb"</head\s*>", re.IGNORECASE),
+}
+_TITLE = re.compile(rb"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _MOST_READ = 64 * 1024
 
 
@@ -80,7 +83,7 @@ def fault_in(captured: CapturedCall) -> Exception | None:
     body = captured.body
     if not body.strip():
         return EmptyResponse("the response had status 200 and no content")
-    if _PAGE.match(body[:_MOST_READ]) or (
+    if _is_page(body[:_MOST_READ]) or (
         "html" in _content_type(captured) and body.lstrip().startswith(b"<")
     ):
         return NotAModel(f"a web page answered, not a model: {_words_of(body[:_MOST_READ])}")
@@ -124,13 +127,62 @@ def _error_in(value: Any) -> str | None:
     return message if isinstance(message, str) and message else json.dumps(error)[:MOST_QUOTED]
 
 
+def _is_page(body: bytes) -> bool:
+    """Whether a page of HTML begins, perhaps behind comments."""
+    at = _first(body, 0)
+    while body.startswith(b"<!--", at):
+        end = body.find(b"-->", at + 4)
+        if end < 0:
+            return False
+        at = _first(body, end + 3)
+    return _PAGE.match(body, at) is not None
+
+
+def _first(body: bytes, at: int) -> int:
+    """Where what is no white space goes on."""
+    while body[at : at + 1].isspace():
+        at += 1
+    return at
+
+
 def _words_of(page: bytes) -> str:
     """The title and the text of a page, shortened."""
-    text = page.decode("utf-8", "replace")
-    title = _TITLE.search(text)
-    seen = html.unescape(_UNSEEN.sub(" ", text)).split()
-    told = " ".join([*(html.unescape(title[1]).split() if title else ()), *seen])
+    title = _TITLE.search(page)
+    told = " ".join([*(_read(title[1]) if title else ()), *_read(_seen(page))])
     return _short(told) if told else "(it has no text)"
+
+
+def _seen(page: bytes) -> bytes:
+    """What a page shows: no tags, no comments, and nothing of scripts, styles and the head.
+
+    Whoever answers writes the page, so each byte is looked at a fixed number of times: an end that
+    is nowhere is not looked for again.
+    """
+    shown: list[bytes] = []
+    at, nowhere = 0, set[bytes]()
+    while (tag := page.find(b"<", at)) >= 0:
+        opening = _HIDING.match(page, tag)
+        kind = opening[1].lower() if opening else b""
+        end = None
+        if opening and kind not in nowhere and (end := _ENDS[kind].search(page, opening.end())):
+            past = end.end()
+        else:
+            nowhere.add(kind)
+            past = page.find(b">", tag) + 1
+        if not past:
+            break
+        shown.append(page[at:tag])
+        at = past
+    return b" ".join([*shown, page[at:]])
+
+
+def _read(text: bytes) -> list[str]:
+    """The words of a page's text."""
+    words = text.decode("utf-8", "replace")
+    # Of a character's number of more digits than Python reads, nothing is decoded.
+    with suppress(ValueError):
+        words = html.unescape(words)
+    return words.split()
 
 
 def _short(text: str) -> str:
