@@ -22,7 +22,7 @@ from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
 from runtime.client.plans import Plan, Start
 from runtime.client.preflight import check
-from runtime.client.watch import Ended, Retried, Silent, Turn, Watch
+from runtime.client.watch import Ended, Retried, Silent, Turn, Watch, until_told
 from runtime.job.phases import Phase
 from runtime.jobsfile.load import load
 from runtime.server.connection import connect
@@ -204,7 +204,8 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
     # With nothing left to do no worker need be loaded.
     if len(done) == len(plan.ids):
         return
-    async with running_worker(control.client, control.store, task_queue=batch_queue(plan.batch)):
+    queue, limited = batch_queue(plan.batch), await control.queues(plan)
+    async with running_worker(control.client, control.store, task_queue=queue, limited=limited):
         await control.submit(plan)
         async with aclosing(Watch(control, plan).events()) as events:
             async for event in events:
@@ -212,6 +213,9 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
                 if isinstance(event, Retried):
                     continue
                 yield await asyncio.to_thread(_told, event, control.store)
+        if plan.spec.on_finish is not None:
+            # By this worker: else the end would be told when another comes.
+            await until_told(control, plan.batch, asyncio.Event())
 
 
 def _told(event: Turn | Ended | Silent, store: ObjectStore) -> Event:

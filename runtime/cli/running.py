@@ -14,7 +14,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.standings import spent_below
 from runtime.archive.stores import ObjectStore, folder_of
@@ -34,11 +33,10 @@ from runtime.cli.stores import archive_of
 from runtime.cli.telemetry import VARIABLE, metrics_address
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
-from runtime.client.limits import routes_of
 from runtime.client.lost import refuse_lost
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.restarts import through_restarts
-from runtime.client.watch import POLL_SECONDS, Ended, Retried, Silent, Watch
+from runtime.client.watch import Ended, Retried, Silent, Watch, until_told
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
 from runtime.worker.crew import JOBS_EACH, Crew, fitting_size, is_member
@@ -266,9 +264,7 @@ async def _worked_on(
     if not _apart(request):
         from runtime.worker.worker import running_worker
 
-        archive = await asyncio.to_thread(archive_id, store)
-        routes = routes_of(plan.spec.limits, plan.spec.priority, archive)
-        limited = routes.queues if routes is not None else ()
+        limited = await Control(connection.client, store).queues(plan)
         queue = batch_queue(plan.batch)
         async with running_worker(connection.client, store, task_queue=queue, limited=limited):
             yield
@@ -315,7 +311,7 @@ async def _run(
                 interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
                 if plan.spec.on_finish is not None and not interrupted:
                     reporter.waiting(f"telling {plan.spec.on_finish.shown} of the end")
-                    await _until_told(control, plan.batch, interrupts)
+                    await until_told(control, plan.batch, interrupts.asked)
             finally:
                 watching.cancel()
     summary = await asyncio.to_thread(_summary, control, plan, seen)
@@ -383,18 +379,6 @@ async def _planned(control: Control, request: Request) -> Plan:
     return await control.plan(
         request.batch, rerun_failed=request.rerun_failed, anew=request.lost is Lost.ANEW
     )
-
-
-async def _until_told(control: Control, batch: str, interrupts: Interrupts) -> None:
-    """Wait until the batch, of which all jobs have ended, has told of its end, or the user
-    interrupts; the tries at that are bounded.
-    """
-    while not interrupts.asked.is_set():
-        news = await control.batch_news(batch, 0)
-        if news is None or news.open or news.waiting:
-            return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(interrupts.asked.wait(), POLL_SECONDS)
 
 
 async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: Interrupts) -> bool:

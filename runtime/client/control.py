@@ -199,6 +199,12 @@ class Control:
                 names.add(key.job)
         return names
 
+    async def queues(self, plan: Plan) -> tuple[str, ...]:
+        """The queues by which limited calls of the plan's jobs go: its workers work on them too."""
+        archive = await asyncio.to_thread(archive_id, self.store)
+        routes = routes_of(plan.spec.limits, plan.spec.priority, archive)
+        return routes.queues if routes is not None else ()
+
     async def submit(self, plan: Plan) -> None:
         """Start what the plan starts, and set the batch's concurrency.
 

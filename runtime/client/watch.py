@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from temporalio.service import RPCError, RPCStatusCode
@@ -255,3 +256,17 @@ class Watch:
         return (
             retry is not None and outcome.status is JobStatus.FAILED and outcome.cause in retry.on
         )
+
+
+async def until_told(control: Control, batch: str, asked: asyncio.Event) -> None:
+    """Wait until the batch, of which all jobs have ended, has told of its end (``on_finish``), or
+    somebody has ``asked`` to stop; the tries at that are bounded.
+
+    Needs a worker of the batch.
+    """
+    while not asked.is_set():
+        news = await control.batch_news(batch, 0)
+        if news is None or news.open or news.waiting:
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asked.wait(), POLL_SECONDS)
