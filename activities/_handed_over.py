@@ -54,6 +54,11 @@ def handed_over(job: str, request: Mapping[str, Any]) -> bytes:
     return b"{" + b",".join(_field(name, request[name], encoded) for name in sorted(request)) + b"}"
 
 
+def forget(job: str) -> None:
+    """``job`` has ended: no other prompt of its comes."""
+    _last.forget(job)
+
+
 def _field(name: str, value: Any, encoded: Encoded) -> bytes:
     told = b"[" + b",".join(encoded.pieces) + b"]" if name == MESSAGES else canonical_json(value)
     return canonical_json(name) + b":" + told

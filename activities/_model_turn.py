@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities import _handed_over
 from activities._answer import Answer, held_in_pieces, without_secrets
 from activities._captured import CapturedCall, SentRequest
 from activities._failed_attempts import (
@@ -54,7 +55,7 @@ from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.open_jobs import open_jobs
 from runtime.base.tokens import encoding
-from runtime.base.values import Failed, Usage
+from runtime.base.values import Failed, JobKey, Usage
 from runtime.projection.messages import Marks, Told, told, tools_of
 from runtime.projection.prefix import prefix_of
 from runtime.projection.segments import Segment
@@ -93,6 +94,12 @@ def turn_prompt(layout: Sequence[Segment], call: TurnCall, marks: Marks) -> tupl
     made = told(layout, marks, _told.get(job))
     _told.put(job, made)
     return made.messages, tools_of(call.form)
+
+
+def forget(job: JobKey) -> None:
+    """A job has ended: nothing is kept of its prompts."""
+    _told.forget(str(job))
+    _handed_over.forget(str(job))
 
 
 def summary_prompt(

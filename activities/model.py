@@ -15,7 +15,7 @@ from temporalio import activity
 
 from activities._litellm import warm
 from activities._masked import masked_call, masked_end
-from activities._model_turn import ModelTurn, Prompt, summary_prompt, turn_prompt
+from activities._model_turn import ModelTurn, Prompt, forget, summary_prompt, turn_prompt
 from activities._without_model import reply_without_model
 from activities.contracts import JobEnd, SummaryCall, TurnCall, TurnReply
 from runtime.archive import keys
@@ -136,6 +136,8 @@ class ModelActivities:
             failpoint("end.after_patch")
         new = NewEnd.like(end, run=run, ended_at=datetime.now(UTC).isoformat(), patch=patch)
         ref = await asyncio.to_thread(archive.write_end, new, self._signer)
+        archive.forget()
+        forget(end.key)
         # After the end is archived: whoever is told may remove the job's files here.
         if self._ended is not None:
             await asyncio.to_thread(self._ended, end.key)

@@ -45,6 +45,11 @@ class Recent(Generic[V]):
             if len(self._values) > self._most:
                 self._values.popitem(last=False)
 
+    def forget(self, key: str) -> None:
+        """Forget a value, if it is remembered."""
+        with self._lock:
+            self._values.pop(key, None)
+
 
 class RecentOfJobs(Generic[V]):
     """The values used last of each job, at most ``each`` of them, by keys of its objects; of the
@@ -82,6 +87,11 @@ class RecentOfJobs(Generic[V]):
             if len(self._jobs) > self._most:
                 self._jobs.popitem(last=False)
 
+    def forget(self, job: str) -> None:
+        """Forget what is remembered of the job with this prefix."""
+        with self._lock:
+            self._jobs.pop(job, None)
+
 
 class Caches:
     """Immutable things by their keys: objects never change, so nothing here can be out of date.
@@ -99,6 +109,16 @@ class Caches:
         self.objects: RecentOfJobs[ArchivedObject] = RecentOfJobs(32)
         self.starts: dict[str, Mapping[str, Any]] = {}
         self.named: set[str] = set()
+
+    def forget(self, job: str) -> None:
+        """Forget the job with this prefix, which has ended: the memory is for those that go on."""
+        for each in (self.layouts, self.replies, self.nodes, self.objects):
+            each.forget(job)
+        self.requests.forget(job)
+        # Copies: other threads add to both.
+        for key in [key for key in list(self.starts) if job_prefix_in(key) == job]:
+            self.starts.pop(key, None)
+        self.named.difference_update({key for key in list(self.named) if job_prefix_in(key) == job})
 
 
 # By the store, weakly: a test or a command that opens a store of its own leaves nothing here.

@@ -269,6 +269,12 @@ class JobArchive(JobReader):
         pack_before(self.store, keys.run_prefix(self.prefix, end.run), end.turn, every=True)
         return ref
 
+    def forget(self) -> None:
+        """Keep nothing of it in memory: the job has ended. What is asked for all the same is read
+        anew.
+        """
+        self._caches.forget(self.prefix)
+
     def _put(self, key: str, form: Form, parts: tuple[Part, ...] = ()) -> StepRef:
         return _address(self.objects.put(key, form, parts)[1])
 

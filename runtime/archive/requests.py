@@ -445,6 +445,12 @@ class RequestCache:
             while self._bytes > self._most and len(self._requests) > 1:
                 self._forget(next(iter(self._requests)))
 
+    def forget(self, job: str) -> None:
+        """Forget the requests of the job with this prefix."""
+        with self._lock:
+            for key in [*self._of_jobs.get(job, ())]:
+                self._forget(key)
+
     def _forget(self, key: str) -> None:
         old = self._requests.pop(key)
         self._bytes -= len(old.wire) + len(old.layout)
