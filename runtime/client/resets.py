@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, ResetReapplyExcludeType
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowFailureError
 from temporalio.exceptions import TerminatedError
@@ -67,7 +69,9 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
     point = await _point(client, archive, key, order)
     # Before the order is archived: of a reset that cannot be made nothing is to be left.
     described = await _described(client, key, point.run, point.turn)
-    await _check_keys(client, key, point)
+    events = await _history_until(client, key, point)
+    point = replace(point, event=before_verdicts(events, point.event))
+    _check_keys(key, point, events)
     text = order.model_dump(mode="json", exclude_defaults=True)
     if len(order.model_dump_json()) > ORDER_BYTES:
         raise InputError(
@@ -183,17 +187,65 @@ async def _stop_of(client: Client, archive: JobArchive, key: JobKey, order: Repl
     )
 
 
-async def _check_keys(client: Client, key: JobKey, point: _Point) -> None:
+async def _history_until(client: Client, key: JobKey, point: _Point) -> list[HistoryEvent]:
+    """The events of the run up to the point."""
+    handle = client.get_workflow_handle(job_workflow_id(key), run_id=point.run)
+    events: list[HistoryEvent] = []
+    async for event in handle.fetch_history_events():
+        if event.event_id > point.event:
+            break
+        events.append(event)
+    return events
+
+
+def before_verdicts(events: Sequence[HistoryEvent], completed: int) -> int:
+    """The workflow task to be done again so that what the one completed at event ``completed`` did
+    is done as ordered: that one, or one before it.
+
+    A query makes the server cut a task in two: the first ends with a statement's verdict, and what
+    follows from that is done in the second, though nothing has happened in between. Where the first
+    is replayed, the workflow goes on from the verdict at once, and is told of a reset to the second
+    too late; so both are done again.
+    """
+    of_tasks = {
+        EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED,
+        EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
+    }
+    while True:
+        earlier = [
+            event.event_id
+            for event in events
+            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+            and event.event_id < completed
+        ]
+        if not earlier:
+            return completed
+        between = [event for event in events if earlier[-1] < event.event_id < completed]
+        commands = [event for event in between if _made_by(event) == earlier[-1]]
+        happened = any(
+            event.event_type not in of_tasks and event not in commands for event in between
+        )
+        verdicts = [event.event_type == EventType.EVENT_TYPE_MARKER_RECORDED for event in commands]
+        if not any(verdicts) or (happened and not verdicts[-1]):
+            return completed
+        completed = earlier[-1]
+
+
+def _made_by(event: HistoryEvent) -> int | None:
+    """The completed workflow task of which an event is a command; None if it is none of any."""
+    attributes = getattr(event, event.WhichOneof("attributes") or "", None)
+    return getattr(attributes, "workflow_task_completed_event_id", None)
+
+
+def _check_keys(key: JobKey, point: _Point, events: Iterable[HistoryEvent]) -> None:
     """See that what would be executed again can be read: without its keys a worker could not, and
     the new run would wait for one that can.
     """
     keys, missing = encryption_keys(), set[str]()
-    handle = client.get_workflow_handle(job_workflow_id(key), run_id=point.run)
-    async for event in handle.fetch_history_events():
+    for event in events:
         # What stands behind the point is not executed again.
-        if event.event_id > point.event:
-            break
-        missing |= missing_keys(event, keys)
+        if event.event_id <= point.event:
+            missing |= missing_keys(event, keys)
     if missing:
         raise InputError(
             f"the history of run {point.run} of {key} is encrypted with a key that is not here"

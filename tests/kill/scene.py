@@ -134,7 +134,9 @@ class Scene:
         named.
         """
         self.runs += 1
-        arguments = ["worker"] if worker else ["run", str(self.path / "jobs.yaml"), "--json"]
+        # Its own process is the worker, which is what the tests kill.
+        run = ["run", str(self.path / "jobs.yaml"), "--workers", "0", "--json"]
+        arguments = ["worker"] if worker else run
         extra = (
             {"HOLDFAST_FAILPOINT": failpoint, "HOLDFAST_FAILPOINT_ONCE": str(self.once())}
             if failpoint
