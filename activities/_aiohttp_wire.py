@@ -13,6 +13,7 @@ import aiohttp
 import httpx
 
 from activities._captured import CapturedCall, SentRequest, Silence, TooLarge, current
+from activities._unpacked import Garbled
 from runtime.archive.forms import Capture
 
 
@@ -74,7 +75,7 @@ def _capturing(captured: CapturedCall) -> aiohttp.ClientMiddlewareType:
             # aiohttp reads a body once, which was done here; litellm asks the response for it
             # again.
             response._body = captured.content
-        except (aiohttp.ClientError, OSError, Silence, TooLarge) as error:
+        except (aiohttp.ClientError, OSError, Silence, TooLarge, Garbled) as error:
             raise _carried(error, captured) from error
         return response
 
@@ -98,6 +99,6 @@ def _carried(error: Exception, captured: CapturedCall) -> httpx.TransportError:
         error = Silence(f"no connection within {captured.limits.connect:g} s")
     carried = httpx.ReadError(str(error) or type(error).__name__)
     captured.failure = captured.failure or (
-        error if isinstance(error, Silence | TooLarge) else carried
+        error if isinstance(error, Silence | TooLarge | Garbled) else carried
     )
     return carried

@@ -18,6 +18,7 @@ import httpx
 
 from activities._answer import AnswerBuilder
 from activities._secrets import Secrets
+from activities._unpacked import Garbled, Unpacked
 from runtime.archive.forms import Capture, Chunk
 from runtime.base.failpoints import failpoint
 
@@ -27,14 +28,16 @@ chunk.
 """
 
 MOST_REPLY = 128 * 1024 * 1024
-"""Bytes of a reply.
+"""Bytes of a reply, as it came and unpacked.
 
 A stream spends some 300 on a token, and no model writes 400,000 at once: more is a server gone
 wrong.
 """
 
 MOST_ERROR = 1024 * 1024
-"""Bytes of an error's body that are read and kept; what it says stands at its beginning."""
+"""Bytes of an error's body that are read and kept, and unpacked; what it says stands at its
+beginning.
+"""
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ class CapturedCall:
         self.status: int | None = None
         self.headers: dict[str, str] = {}
         self._body = bytearray()
+        self._unpacked: Unpacked | None = None
         self._chunks: list[Chunk] = []
         self._sent = time.monotonic()
 
@@ -157,8 +161,12 @@ class CapturedCall:
         """The response's status and headers arrived."""
         self.status = status
         self.headers = dict(headers)
-        if location := httpx.Headers(self.headers).get("location"):
+        lowered = httpx.Headers(self.headers)
+        if location := lowered.get("location"):
             self._hosts.add(httpx.URL(location).host)
+        encoding = lowered.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            self._unpacked = Unpacked(encoding, self._most)
 
     def goes_on_at(self, host: str) -> bool:
         """Whether a request to ``host`` goes on with this call: one was sent there already, or was
@@ -169,21 +177,51 @@ class CapturedCall:
     def received(self, data: bytes) -> bytes:
         """A piece of the response's body arrived.
 
-        Returns what of it is kept: the caller reads on while that is all.
+        Returns what of it is kept, unpacked: the caller reads on until it is ``cut``.
 
         Raises:
             TooLarge: a reply is larger than any is. Of an error's body the rest is left unread.
+            Garbled: a reply is compressed, and not as its headers say. An error's is taken as it
+                is.
         """
-        refused = self.status is not None and self.status >= 400
-        room = (MOST_ERROR if refused else MOST_REPLY) - len(self._body)
+        room = self._most - len(self._body)
         if len(data) > room:
             data, self.cut = data[:room], True
+        data, said = self._read(data)
         if data:
             self._keep(data)
-        if self.cut and not refused:
-            self.failure = TooLarge(f"the reply did not end within {MOST_REPLY:,} bytes")
+        if isinstance(self.failure, Garbled):
             raise self.failure
-        return data
+        if self.cut and not self._refused:
+            packed = self._unpacked is not None and self._unpacked.full
+            self.failure = TooLarge(
+                f"the reply did not end within {MOST_REPLY:,} bytes{', unpacked' * packed}"
+            )
+            raise self.failure
+        return said
+
+    @property
+    def _refused(self) -> bool:
+        return self.status is not None and self.status >= 400
+
+    @property
+    def _most(self) -> int:
+        return MOST_ERROR if self._refused else MOST_REPLY
+
+    def _read(self, data: bytes) -> tuple[bytes, bytes]:
+        """The part of ``data`` that is kept, and what it says."""
+        if self._unpacked is None:
+            return data, data
+        try:
+            data, said = self._unpacked.feed(data)
+        except Garbled as error:
+            if not self._refused:
+                self.failure = error
+            elif not self._unpacked.content:
+                self._unpacked = None
+            return data, data
+        self.cut = self.cut or self._unpacked.full
+        return data, said
 
     def _keep(self, data: bytes) -> None:
         self._body += data
@@ -233,15 +271,7 @@ class CapturedCall:
         """The body without the content encoding that the provider chose, though it was asked for
         none; cut where it broke off.
         """
-        encoding = httpx.Headers(self.headers).get("content-encoding")
-        if encoding is None:
-            return self.body
-        try:
-            return httpx.Response(
-                self.status or 200, headers={"content-encoding": encoding}, content=self.body
-            ).content
-        except httpx.DecodingError:
-            return self.body
+        return self.body if self._unpacked is None else bytes(self._unpacked.content)
 
     @property
     def size(self) -> int:

@@ -16,6 +16,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities._captured import CapturedCall, Silence, TooLarge
 from activities._packages import package_missing
+from activities._unpacked import Garbled
 from activities._unstreamed import EmptyResponse, ErrorReply, NotAModel, fault_in
 from runtime.history.condensers.window_errors import is_window_error
 
@@ -131,7 +132,7 @@ def _kind(cause: Exception, words: str, captured: CapturedCall) -> FailureKind:
         return FailureKind.PACKAGE
     if isinstance(failure, Silence):
         return FailureKind.TIMEOUT
-    if isinstance(failure, StreamBroken | TooLarge | EmptyResponse):
+    if isinstance(failure, StreamBroken | TooLarge | Garbled | EmptyResponse):
         return FailureKind.BROKEN
     if isinstance(failure, httpx.TransportError) and not refused:
         return FailureKind.BROKEN if captured.size else FailureKind.CONNECTION
@@ -187,15 +188,10 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
 def _said(captured: CapturedCall) -> str:
     """The message in an error response's body: the field where providers put it, else the text."""
     headers = {
-        name: value
-        for name, value in captured.headers.items()
-        if name.lower() != "transfer-encoding"
+        name: value for name, value in captured.headers.items() if name.lower() == "content-type"
     }
-    try:
-        # By httpx, which knows the charset that the headers name.
-        text = httpx.Response(captured.status or 500, headers=headers, content=captured.body).text
-    except httpx.DecodingError:
-        text = captured.body.decode("utf-8", "replace")
+    # By httpx, which knows the charset that the headers name.
+    text = httpx.Response(captured.status or 500, headers=headers, content=captured.content).text
     try:
         message = _message_in(json.loads(text))
     except (json.JSONDecodeError, RecursionError):

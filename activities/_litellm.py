@@ -131,7 +131,7 @@ def _can_be_read(captured: CapturedCall, options: ModelOptions, error: Exception
     ended_early = (
         _is_cut(captured)
         and "before any terminal event" in str(error)
-        and not _ERROR.search(captured.body)
+        and not _ERROR.search(captured.content)
     )
     return ended_early or (options.stream and is_whole(captured))
 
@@ -150,7 +150,7 @@ async def _reread(lite: Any, arguments: dict[str, Any], captured: CapturedCall) 
         raise captured.failure
     if not is_whole(captured):
         return builder
-    token = played.set(captured.body)
+    token = played.set(captured.content)
     try:
         whole = {name: value for name, value in arguments.items() if name != "stream_options"}
         builder.add_response(await lite.acompletion(**{**whole, "stream": False}))
@@ -167,7 +167,7 @@ async def _reread(lite: Any, arguments: dict[str, Any], captured: CapturedCall) 
 
 def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) -> Answer:
     """``answer`` with what litellm drops from the bytes that were received."""
-    response = response_in(captured.body)
+    response = response_in(captured.content)
     if response is not None:
         builder = AnswerBuilder(captured.turn)
         builder.add_response(as_chat(response))

@@ -70,7 +70,7 @@ def is_whole(captured: CapturedCall) -> bool:
     return (
         captured.status == 200
         and bool(captured.headers)
-        and isinstance(_object_in(captured.body), dict)
+        and isinstance(_object_in(captured.content), dict)
     )
 
 
@@ -80,7 +80,7 @@ def fault_in(captured: CapturedCall) -> Exception | None:
     """
     if captured.status != 200 or not captured.headers:
         return None
-    body = captured.body
+    body = captured.content
     if not body.strip():
         return EmptyResponse("the response had status 200 and no content")
     if _is_page(body[:_MOST_READ]) or (
@@ -93,7 +93,7 @@ def fault_in(captured: CapturedCall) -> Exception | None:
 
 def unread(captured: CapturedCall) -> NotAModel:
     """The fault of a response that no reply was found in."""
-    text = " ".join(captured.body[:_MOST_READ].decode("utf-8", "replace").split())
+    text = " ".join(captured.content[:_MOST_READ].decode("utf-8", "replace").split())
     return NotAModel(f"the response is no reply of a model: {_short(text)}")
 
 

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from activities._captured import CapturedCall, SentRequest, Silence, TooLarge, current
+from activities._captured import CapturedCall, SentRequest, Silence, current
 from activities._unstreamed import played_to
 from runtime.archive.forms import Capture
 from runtime.base.proxies import proxy_of
@@ -73,7 +73,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
                 response = await pool.handle_async_request(request)
         except Exception as error:
             raise _carried(error, captured, request) from error
-        captured.answering(response.status_code, response.headers)
+        _answering(captured, response)
         response.stream = _AsyncCapture(response.stream, captured, request)
         return response
 
@@ -112,7 +112,7 @@ class SyncWire(httpx.HTTPTransport):
             response = super().handle_request(request)
         except Exception as error:
             raise _carried(error, captured, request) from error
-        captured.answering(response.status_code, response.headers)
+        _answering(captured, response)
         response.stream = _SyncCapture(response.stream, captured, request)
         return response
 
@@ -132,14 +132,11 @@ class _AsyncCapture(httpx.AsyncByteStream):
             try:
                 async with self._captured.patience():
                     piece = await anext(pieces, None)
+                kept = None if piece is None else self._captured.received(piece)
             except Exception as error:
                 raise _carried(error, self._captured, self._request) from error
-            if piece is None:
+            if kept is None:
                 return
-            try:
-                kept = self._captured.received(piece)
-            except TooLarge as error:
-                raise _carried(error, self._captured, self._request) from error
             yield kept
             # Of an error enough was read; the rest of an endless one would never come to its end.
             if self._captured.cut:
@@ -204,6 +201,12 @@ def _prepare(request: httpx.Request, *, connect: float, read: float | None) -> N
     request.headers["accept-encoding"] = "identity"
     seconds = {"connect": connect, "read": read, "write": WRITE_SECONDS, "pool": None}
     request.extensions = {**request.extensions, "timeout": seconds}
+
+
+def _answering(captured: CapturedCall, response: httpx.Response) -> None:
+    captured.answering(response.status_code, response.headers)
+    # Unpacked as it is captured; httpx would do it without a bound.
+    response.headers.pop("content-encoding", None)
 
 
 def _sent(request: httpx.Request, body: bytes) -> SentRequest:

@@ -1,11 +1,31 @@
 """Whoever answers a call writes the response: none takes more work than its size allows."""
 
-import pytest
+import gzip
+import tracemalloc
+import zlib
 
-from activities._captured import CapturedCall, Limits
+import pytest
+from gateway import Gateway, job_at
+from model_calls import RUN
+from temporalio.exceptions import ApplicationError
+
+from activities import _captured
+from activities._captured import CapturedCall, Limits, TooLarge
 from activities._failures import failure_of
 from activities._secrets import Secrets
 from tests.work import work
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+MODELS = pytest.mark.parametrize(
+    ("name", "stream"),
+    [
+        ("openai/gpt-4o", True),
+        ("openai/gpt-4o", False),
+        ("anthropic/claude-sonnet-4-5", True),
+        ("aiohttp_openai/gpt-4o", False),
+    ],
+)
 
 
 def answered(body: bytes, status: int = 200, **headers: str) -> CapturedCall:
@@ -74,3 +94,94 @@ def test_litellms_names_are_taken_off_in_proportion_to_them() -> None:
     assert work(lambda: failure_of(large, captured)) < 64 * (
         work(lambda: failure_of(small, captured)) + 0.001
     )
+
+
+@MODELS
+async def test_no_more_of_a_compressed_reply_is_unpacked_than_of_another_is_read(
+    name: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kilobytes that say megabytes end the call as a reply without end does; of what came, what was
+    read is archived as it came.
+    """
+    monkeypatch.setattr(_captured, "MOST_REPLY", 100_000)
+    kind = "text/event-stream" if stream else "application/json"
+    bomb = gzip.compress(b": keep on\n\n" * 3_000_000)
+    gateway = Gateway(bomb, kind, **{"content-encoding": "gzip"})
+    async with gateway as address:
+        job = job_at(address, name, stream=stream)
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+    assert (failed.value.type, failed.value.message) == (
+        "StreamBroken",
+        "the reply did not end within 100,000 bytes, unpacked",
+    )
+    (attempt,) = job.archive.attempts(RUN, 1)
+    kept = job.archive.failed_response(attempt.key)
+    assert bomb.startswith(kept)
+    assert 100_000 <= len(zlib.decompressobj(47).decompress(kept)) < 102_000
+
+
+@MODELS
+async def test_of_a_compressed_error_a_megabyte_is_unpacked(name: str, stream: bool) -> None:
+    """What it says stands at its beginning."""
+    body = b"Slow down, please, " + b"a" * 30_000_000
+    gateway = Gateway(gzip.compress(body), status=429, **{"content-encoding": "gzip"})
+    async with gateway as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, name, stream=stream).take_turn()
+    assert failed.value.type == "RateLimitError"
+    assert failed.value.message.startswith("Slow down, please, aaa")
+    assert failed.value.message.endswith("(HTTP 429, the first megabyte of a longer answer)")
+
+
+def test_what_a_compressed_reply_says_is_not_in_memory_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """50 kB that say 50 MB take no more than what is kept, twice over."""
+    monkeypatch.setattr(_captured, "MOST_REPLY", 1_000_000)
+    bomb = gzip.compress(b"a" * 50_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge):
+            answered(bomb, **{"content-encoding": "gzip"})
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@MODELS
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("gzip", "the response is not the gzip that it says it is"),
+        ("zstd", "the response came as 'zstd', which was not asked for"),
+    ],
+)
+async def test_a_reply_that_cannot_be_unpacked_is_a_broken_one(
+    name: str, stream: bool, encoding: str, words: str
+) -> None:
+    """It is archived as it came; an error's body is taken for what it is."""
+    gateway = Gateway(b'{"message": "Busy."}', **{"content-encoding": encoding})
+    async with gateway as address:
+        job = job_at(address, name, stream=stream)
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+        gateway.status = 503
+        with pytest.raises(ApplicationError, match=r"^ServerError: Busy. \(HTTP 503\)$"):
+            await job.take_turn()
+    assert failed.value.type == "StreamBroken"
+    assert failed.value.message.startswith(words)
+    (first, *_) = job.archive.attempts(RUN, 1)
+    assert job.archive.failed_response(first.key) == gateway.body
+
+
+@pytest.mark.parametrize("encoding", ["deflate", "bare deflate"])
+async def test_deflate_is_read_with_and_without_its_header(encoding: str) -> None:
+    """Servers disagree on what it is; a whole reply in place of a stream is read too."""
+    packer = zlib.compressobj(wbits=15 if encoding == "deflate" else -15)
+    said = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}}]}'
+    packed = packer.compress(said) + packer.flush()
+    gateway = Gateway(packed, **{"content-encoding": "deflate"})
+    async with gateway as address:
+        reply = await job_at(address, "openai/gpt-4o").take_turn()
+    assert reply.text == "Hello."

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from aiohttp import web
+from gateway import Gateway, job_at
 from model_calls import KEY, RUN, Job, anthropic_server, openai_server, responses_server
 from temporalio.exceptions import ApplicationError
 
@@ -34,40 +34,11 @@ PROTOCOLS = pytest.mark.parametrize(
 STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 
-class Gateway:
-    """A server that answers every POST with one body, and counts them."""
-
-    def __init__(self, body: bytes, content_type: str = "application/json") -> None:
-        self.body, self.content_type = body, content_type
-        self.requests: list[bytes] = []
-
-    async def __aenter__(self) -> str:
-        app = web.Application()
-        app.router.add_post("/{path:.*}", self._answer)
-        self._runner = web.AppRunner(app)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        self.requests.append(await request.read())
-        return web.Response(body=self.body, headers={"content-type": self.content_type})
-
-
 def whole(make: Any, reply: ServerReply) -> bytes:
     """The reply as one JSON object of the protocol."""
     server: ProviderServer = make(lambda _m, _n: "")
     protocol: Protocol = server.protocol
     return json.dumps(protocol.whole(reply, {"model": "some-model"}, 1)).encode()
-
-
-def job_at(address: str, name: str, **options: Any) -> Job:
-    """A job whose model is at ``address``."""
-    base = address if name.startswith("anthropic") else f"{address}/v1"
-    return Job({"name": name, "api_base": base, "api_key": KEY, **options})
 
 
 @PROTOCOLS
