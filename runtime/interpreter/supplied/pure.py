@@ -1,5 +1,5 @@
 """Functions of the standard library that the host computes for a statement: pure, bounded in their
-input, with plain results.
+input and in what they make of it, with plain results.
 """
 
 from __future__ import annotations
@@ -61,8 +61,18 @@ of that.
 """
 
 
+_MOST_MADE = 2_000_000
+"""Characters of a result: more than any escaping makes of the longest input."""
+
+_MOST_WIDTH = 10_000
+"""Of an indentation, of a tab."""
+
+_USUAL_BITS = 1_024
+"""Of a number that counts as a value alone; a longer one counts as its digits do."""
+
+
 class Refused(Exception):
-    """The input is larger than what the host computes at once."""
+    """The input, or what is to be made of it, is larger than what the host computes at once."""
 
 
 def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -76,6 +86,10 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     _bounded(args, kwargs)
     module, _, function = name.rpartition(".")
     if function in FUNCTIONS.get(module, ()):
+        if module == "textwrap":
+            _wrapped(function, *args, **kwargs)
+        if function == "quantiles":
+            _counted(*args, **kwargs)
         return getattr(_MODULES[module], function)(*args, **kwargs)
     return _OTHERS[name](*args, **kwargs)
 
@@ -88,6 +102,8 @@ def _bounded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         items += 1
         if isinstance(one, str | bytes):
             chars += len(one)
+        elif isinstance(one, int) and one.bit_length() > _USUAL_BITS:
+            chars += one.bit_length() // 3
         elif isinstance(one, dict):
             stack += [*one.keys(), *one.values()]
         elif isinstance(one, list | tuple):
@@ -106,9 +122,76 @@ def _compared(a: Any, b: Any) -> None:
         )
 
 
+def _made(chars: int) -> None:
+    if chars > _MOST_MADE:
+        raise Refused(
+            f"the result would have {chars:,} characters, of at most {_MOST_MADE:,}: give it a part"
+            " at a time"
+        )
+
+
+def _narrow(**numbers: Any) -> None:
+    for name, number in numbers.items():
+        if isinstance(number, int) and number > _MOST_WIDTH:
+            raise Refused(f"{name} is at most {_MOST_WIDTH:,}")
+
+
+def _counted(data: Any, *, n: Any = 4, **_: Any) -> None:
+    if isinstance(n, int) and n > _MOST_ITEMS:
+        raise Refused(f"n is at most {_MOST_ITEMS:,}")
+
+
+def _wrapped(function: str, text: str, *args: Any, **kwargs: Any) -> None:
+    """Refuse what ``textwrap`` would make too much of."""
+    if function == "indent":
+        prefix = kwargs.get("prefix", args[0] if args else "")
+        _made(len(text) + (text.count("\n") + 1) * len(prefix))
+        return
+    width, tab = kwargs.get("width", args[0] if args else 70), kwargs.get("tabsize", 8)
+    _narrow(tabsize=tab)
+    indent = max(len(kwargs.get(name, "")) for name in ("initial_indent", "subsequent_indent"))
+    chars = len(text) + text.count("\t") * tab
+    # Two lines in a row are longer than one may be, or they would be one.
+    _made(chars + (2 * chars // max(1, width - indent) + 2) * (indent + 1))
+
+
+class _Sheet:
+    """Where ``pprint`` writes, until it is too much."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self._chars = 0
+
+    def write(self, piece: str) -> None:
+        self._chars += len(piece)
+        _made(self._chars)
+        self.pieces.append(piece)
+
+
+def _pformat(value: Any, *, indent: Any, width: Any, depth: Any, **options: Any) -> str:
+    _narrow(indent=indent)
+    sheet = _Sheet()
+    pprint.PrettyPrinter(indent, width, depth, sheet, **options).pprint(value)  # type: ignore[arg-type]
+    return "".join(sheet.pieces).removesuffix("\n")
+
+
+def _translate(pattern: str) -> str:
+    # For each bracket it looks for the one that closes it.
+    _compared("[" * pattern.count("["), pattern)
+    return fnmatch.translate(pattern)
+
+
+def _decode(data: bytes, encoding: str, errors: str) -> str:
+    if encoding.lower() in ("punycode", "idna"):
+        _compared(data, data)
+    return data.decode(encoding, errors)
+
+
 def _lines(function: Callable[..., Any]) -> Callable[..., list[str]]:
     def made(a: list[str], b: list[str], *args: Any) -> list[str]:
         _compared(a, b)
+        # The last is what ends each line of the difference's own.
+        _made(sum(map(len, (*a, *b))) + (len(a) + len(b) + 3) * len(args[-1]))
         return list(function(a, b, *args))
 
     return made
@@ -145,7 +228,7 @@ _MODULES: Mapping[str, Any] = {
 }
 
 _OTHERS: Mapping[str, Callable[..., Any]] = {
-    "codecs.decode": lambda data, encoding, errors: data.decode(encoding, errors),
+    "codecs.decode": _decode,
     "difflib.unified_diff": _lines(difflib.unified_diff),
     "difflib.context_diff": _lines(difflib.context_diff),
     "difflib.ndiff": _ndiff,
@@ -157,8 +240,8 @@ _OTHERS: Mapping[str, Callable[..., Any]] = {
     "difflib.blocks": lambda a, b, autojunk: [
         list(block) for block in _matcher(a, b, autojunk).get_matching_blocks()
     ],
-    "fnmatch.translate": fnmatch.translate,
-    "pprint.pformat": pprint.pformat,
+    "fnmatch.translate": _translate,
+    "pprint.pformat": _pformat,
     "urllib.parse.parse_qs": urllib.parse.parse_qs,
     "urllib.parse.parse_qsl": lambda *args: [list(pair) for pair in urllib.parse.parse_qsl(*args)],
     "urllib.parse.quote": urllib.parse.quote,

@@ -1,0 +1,49 @@
+"""Functions that the host computes are bounded in what they make, before they make it."""
+
+from typing import Any
+
+import pytest
+
+from runtime.interpreter.supplied import pure
+
+PFORMAT = {"indent": 1, "width": 80, "depth": None}
+BOUND = r"at most [\d,]+"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs"),
+    [
+        ("textwrap.indent", ("a\n" * 2_000, "x" * 10_000), {}),
+        ("textwrap.wrap", ("\t" * 100, 70), {"tabsize": 10**11}),
+        ("textwrap.wrap", ("\t" * 1_000, 70), {"tabsize": 9_000}),
+        ("textwrap.fill", ("a " * 5_000, 1), {"subsequent_indent": "x" * 5_000}),
+        ("statistics.quantiles", ([1, 2, 3],), {"n": 10**12}),
+        ("statistics.mean", ([10**100_000] * 20,), {}),
+        ("pprint.pformat", ([1] * 100,), {**PFORMAT, "indent": 10**12}),
+        ("pprint.pformat", ([["a" * 50, "b" * 50]] * 2_000,), {**PFORMAT, "indent": 9_000}),
+        ("codecs.decode", (b"a" * 9_000, "punycode", "strict"), {}),
+        ("difflib.unified_diff", (["a"] * 90, ["b"] * 90, "", "", "", "", 3, "x" * 90_000), {}),
+    ],
+)
+def test_what_would_be_too_much_is_refused(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """By an error that says the bound."""
+    with pytest.raises(pure.Refused, match=BOUND + "|too many"):
+        pure.call(name, args, kwargs)
+
+
+def test_a_pattern_of_brackets_is_refused() -> None:
+    """It is looked at from each of them to its end."""
+    with pytest.raises(pure.Refused, match="too many to be compared"):
+        pure.call("fnmatch.translate", ("[" * 2_000,), {})
+
+
+def test_usual_results_are_those_of_the_library() -> None:
+    """As long as they are within the bounds."""
+    text = "one two\tthree " * 500
+    assert pure.call("textwrap.fill", (text,), {"width": 60, "subsequent_indent": "  "}).count("\n")
+    assert pure.call("textwrap.indent", ("a\nb", "> "), {}) == "> a\n> b"
+    assert pure.call("pprint.pformat", ({"b": 1, "a": [2]},), PFORMAT) == "{'a': [2], 'b': 1}"
+    assert len(pure.call("statistics.quantiles", ([1, 2, 3],), {"n": 10})) == 9
+    assert pure.call("fnmatch.translate", ("*.[ch]",), {}).startswith("(?s")
