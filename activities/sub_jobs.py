@@ -26,7 +26,7 @@ from activities.sub_job_contracts import OpenSubJobs, Spawned, SpawnOrder, SubJo
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.failpoints import failpoint
-from runtime.base.roles import MEMO
+from runtime.base.spec.limits import Routes, memo_of
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id, summary_of
 from runtime.context.sub_jobs import SubJobEnd
@@ -86,6 +86,7 @@ class SubJobActivities:
 
     async def _start(self, order: SpawnOrder) -> bool:
         """Start its workflow. Whether no try before has."""
+        routes = order.order.get("routes")
         try:
             await self._client.start_workflow(
                 JOB_WORKFLOW,
@@ -97,7 +98,10 @@ class SubJobActivities:
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 task_timeout=TASK_LIMIT,
                 static_summary=summary_of(str(order.order["spec"]["goal"])),
-                memo={"definition": order.order["definition"], **_split(order.order)},
+                memo={
+                    "definition": order.order["definition"],
+                    **memo_of(Routes.model_validate(routes) if routes else None),
+                },
             )
         except WorkflowAlreadyStartedError:
             return False
@@ -165,8 +169,3 @@ def _unrecorded(child: JobKey, how: str) -> SubJobEnd:
     """The end of a job of which the archive has none."""
     status = "cancelled" if how.lower() == "cancelled" else "failed"
     return SubJobEnd(job=str(child), status=status, reason="it ended without a record of its end")
-
-
-def _split(order: dict[str, Any]) -> dict[str, bool]:
-    """What a memo says of a job whose calls go by the queues of roles."""
-    return {MEMO: True} if (order.get("routes") or {}).get("roles") else {}

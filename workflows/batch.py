@@ -31,6 +31,7 @@ with workflow.unsafe.imports_passed_through():
         FollowedEnds,
         FollowOrder,
     )
+    from runtime.base.spec.limits import memo_of
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
     from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
@@ -52,7 +53,6 @@ with workflow.unsafe.imports_passed_through():
         Note,
         Submission,
         again_after,
-        split_memo,
     )
     from workflows.paging import Pages
 
@@ -418,7 +418,7 @@ class BatchWorkflow(Ordered):
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 task_timeout=TASK_LIMIT,
                 static_summary=summary_of(job.spec.goal),
-                memo={"definition": job.definition, **split_memo(job.routes)},
+                memo={"definition": job.definition, **memo_of(job.routes)},
             )
             started, self.starting = True, self.starting - 1
             self.children[name] = child

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict
 
 from activities.batch_contracts import Followed, PageRef
 from activities.record import ReplayOrder
-from runtime.base.roles import MEMO
 from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Amount, BatchBudget, JobSpec
@@ -278,11 +277,6 @@ def again_after(run: str) -> str:
     has ended: there is one too.
     """
     return f"after {run}"
-
-
-def split_memo(routes: Routes | None) -> dict[str, bool]:
-    """What the memo of a workflow says, if its calls go by the queues of roles."""
-    return {MEMO: True} if routes is not None and routes.roles else {}
 
 
 def batch_queue(batch: str) -> str:

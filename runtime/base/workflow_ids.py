@@ -15,6 +15,12 @@ OPEN_JOBS = f"WorkflowType = '{JOB_WORKFLOW}' AND ExecutionStatus = 'Running'"
 OPEN_BATCHES = f"WorkflowType = '{BATCH_WORKFLOW}' AND ExecutionStatus = 'Running'"
 """What the server is asked for those that run."""
 
+
+def open_on(task_queue: str) -> str:
+    """The question for those that run on a task queue: a batch, its jobs, or both."""
+    return f"TaskQueue = '{task_queue}' AND ExecutionStatus = 'Running'"
+
+
 TASK_LIMIT = timedelta(seconds=60)
 """How long a workflow task may take: a worker that has a job not in memory replays its run within
 one.

@@ -52,7 +52,7 @@ from runtime.base.failpoints import failpoint
 from runtime.base.redaction.masked_edits import Place
 from runtime.base.roles import own_roles
 from runtime.base.search_attributes import Attribute
-from runtime.base.spec.limits import queue_named, role_of
+from runtime.base.spec.limits import memo_of, queue_named, role_of
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.standings import AWAITED_ROLE
 from runtime.base.values import JobKey
@@ -80,7 +80,6 @@ from workflows.messages import (
     Submission,
     again_after,
     batch_queue,
-    split_memo,
 )
 
 Answer = TypeVar("Answer", BatchState, BatchNews)
@@ -222,9 +221,8 @@ class Control:
         archive = await asyncio.to_thread(archive_id, self.store)
         split = own_roles() is not None
         routes = routes_of(batch.limits, batch.priority, archive, queues=plan.queues, roles=split)
-        memo: dict[str, Any] = {"archive": archive, "store": str(self.store), **split_memo(routes)}
+        memo: dict[str, Any] = {"archive": archive, "store": str(self.store), **memo_of(routes)}
         if routes is not None:
-            memo["queues"] = list(routes.queues)
             # Before the first call can go by these queues.
             await set_limits(self.client, routes, batch.limits)
         try:

@@ -28,7 +28,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.roles import own_roles
-from runtime.base.spec.limits import Routes
+from runtime.base.spec.limits import Routes, memo_of
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey, StepRef
 from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id
@@ -37,7 +37,7 @@ from runtime.client.resets import Reset
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
 from runtime.server.authentic import in_workflow
-from workflows.messages import JobOrder, Origin, batch_queue, split_memo
+from workflows.messages import JobOrder, Origin, batch_queue
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ async def _start(
         "definition": job_order.definition,
         "archive": await asyncio.to_thread(archive_id, store),
         "store": str(store),
-        **split_memo(job_order.routes),
+        **memo_of(job_order.routes),
     }
     failpoint("fork.before")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,8 +12,7 @@ from temporalio.client import Client
 from runtime.base.spec.limits import Routes, limited_by
 from runtime.base.spec.models import Limit, Limits
 from runtime.base.workflow_ids import OPEN_BATCHES
-from runtime.server.authentic import NotSigned
-from runtime.server.rates import Account, account_of, keep_rate
+from runtime.server.rates import Account, account_of, keep_rate, queues_of
 
 
 def routes_of(
@@ -70,9 +68,4 @@ async def limited_queues_of(client: Client) -> list[str]:
     """The queues of the batches that run, as far as they are signed with this state directory's
     key.
     """
-    queues: list[str] = []
-    async for execution in client.list_workflows(OPEN_BATCHES):
-        with contextlib.suppress(NotSigned):
-            memo = await execution.memo()
-            queues += map(str, memo.get("queues", ()))
-    return sorted(set(queues))
+    return sorted(await queues_of(client, OPEN_BATCHES))

@@ -6,6 +6,8 @@ on the queue, or asks, sees the same.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pydantic import BaseModel, ConfigDict, ValidationError
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import RateLimit, TaskQueue
@@ -15,7 +17,9 @@ from temporalio.api.workflowservice.v1 import (
 )
 from temporalio.client import Client
 
+from runtime.base.spec.limits import QUEUES
 from runtime.base.spec.models import Limit
+from runtime.server.authentic import NotSigned
 
 FIRST_TOKENS = 10_000.0
 """What a call is taken to use before one has told."""
@@ -85,3 +89,16 @@ async def keep_rate(client: Client, queue: str, account: Account, now: float) ->
             update_queue_rate_limit=update,
         )
     )
+
+
+async def queues_of(client: Client, query: str) -> set[str]:
+    """The queues by which limited calls go of the workflows that the query finds, as far as they
+    are signed with this state directory's key.
+    """
+    queues: set[str] = set()
+    async for execution in client.list_workflows(query):
+        # Each memo is checked, which takes its time: most have no word of queues.
+        if QUEUES in execution.raw_info.memo.fields:
+            with suppress(NotSigned):
+                queues.update(map(str, (await execution.memo())[QUEUES]))
+    return queues

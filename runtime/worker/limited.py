@@ -25,7 +25,10 @@ from temporalio.worker import (
 
 from activities._failures import FailureKind
 from activities.rate_headers import listening
-from runtime.server.rates import Account, account_of, keep_rate
+from runtime.base.roles import Roles
+from runtime.base.spec.limits import is_of, role_of
+from runtime.base.workflow_ids import open_on
+from runtime.server.rates import Account, account_of, keep_rate, queues_of
 from runtime.worker.steering import Meter, steered
 
 LOOK_SECONDS = 2.0
@@ -78,6 +81,13 @@ class _Metering(ActivityInboundInterceptor):
         return result
 
 
+async def stopped(task: asyncio.Task[None]) -> None:
+    """Stop a task, and wait until it has. Raises what ended it before."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
 @dataclass
 class LimitedQueues:
     """A worker for each limited queue that is wanted."""
@@ -94,7 +104,7 @@ class LimitedQueues:
         """
         wanted = dict.fromkeys(queues)
         for queue in [queue for queue in self._serving if queue not in wanted]:
-            await self._stop(self._serving.pop(queue))
+            await stopped(self._serving.pop(queue))
         for queue in wanted:
             if queue not in self._serving:
                 self._serving[queue] = asyncio.create_task(self._serve(queue), name=queue)
@@ -102,15 +112,27 @@ class LimitedQueues:
                 # Raises what ended it: a queue that nobody serves would stand still in silence.
                 self._serving[queue].result()
 
+    async def follow(
+        self, queues: Iterable[str], task_queue: str, archive: str, roles: Roles
+    ) -> None:
+        """Work on these queues until cancelled, and on those by which limited calls of the open
+        jobs of an archive on a task queue go: a job keeps those with which it began.
+
+        Raises:
+            Exception: as ``want``.
+        """
+        wanted = set(queues)
+        while True:
+            with suppress(RPCError):
+                more = await queues_of(self.client, open_on(task_queue))
+                wanted.update(queue for queue in more if is_of(queue, archive))
+            await self.want(sorted(queue for queue in wanted if role_of(queue) in roles))
+            await asyncio.sleep(LOOK_SECONDS)
+
     async def close(self) -> None:
         """Let the calls in flight end, and stop."""
-        await asyncio.gather(*(self._stop(task) for task in self._serving.values()))
+        await asyncio.gather(*(stopped(task) for task in self._serving.values()))
         self._serving.clear()
-
-    async def _stop(self, task: asyncio.Task[None]) -> None:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
     async def _serve(self, queue: str) -> None:
         """Work on a queue, with a new worker whenever the number of calls at a time changes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from temporalio.client import Client
@@ -24,7 +24,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ServerError
 from runtime.base.home import state_home
 from runtime.base.roles import EVERY, MEMO, VARIABLE, Role, Roles
-from runtime.base.spec.limits import role_of
+from runtime.base.spec.limits import QUEUES, is_of, role_of
 from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS, job_key
 from runtime.server.authentic import NotSigned
 from runtime.worker.limited import LimitedQueues
@@ -149,7 +149,9 @@ class BatchWorkers:
         # them.
         await self._help(others, self._roles if split else self.roles or ())
         queues = (queue for batch in mine for queue in batch.limited)
-        await limited.want(queue for queue in queues if role_of(queue) in self._roles)
+        await limited.want(
+            queue for queue in queues if role_of(queue) in self._roles and is_of(queue, own)
+        )
 
     def _takes(self, batch: OpenBatch, own: str) -> bool:
         """Whether this is a worker for the batch; if not, that is told."""
@@ -182,7 +184,7 @@ class BatchWorkers:
                     queue,
                     str(memo["archive"]),
                     str(memo.get("store", "")),
-                    tuple(map(str, memo.get("queues", ()))),
+                    tuple(map(str, memo.get(QUEUES, ()))),
                     bool(memo.get(MEMO)),
                 )
         return batches
@@ -196,18 +198,23 @@ class BatchWorkers:
     async def _replayed(self, own: str, batches: Mapping[str, OpenBatch]) -> dict[str, OpenBatch]:
         """The batches that have ended, but for a job of this archive that was reset or forked."""
         replayed: dict[str, OpenBatch] = {}
+        limited: dict[str, set[str]] = {}
         # Left out in the question: else each look would go through all open jobs of large batches.
         others = (
             f" AND TaskQueue NOT IN ({', '.join(map(repr, sorted(batches)))})" if batches else ""
         )
         async for execution in self.client.list_workflows(OPEN_JOBS + others):
-            # One job is enough to say that a batch wants a worker.
-            if (queue := execution.task_queue) in replayed:
+            # One job is enough to say that a batch wants a worker, but each may have limited calls.
+            queue, seen = execution.task_queue, execution.task_queue in replayed
+            if seen and QUEUES not in execution.raw_info.memo.fields:
                 continue
             try:
                 memo = await execution.memo()
             except NotSigned as error:
                 self._refuse(queue, error.message)
+                continue
+            limited.setdefault(queue, set()).update(map(str, memo.get(QUEUES, ())))
+            if seen:
                 continue
             archive = str(memo.get("archive", "")) or await asyncio.to_thread(
                 self._archive_with, execution.id, own
@@ -215,7 +222,10 @@ class BatchWorkers:
             if archive:
                 split = bool(memo.get(MEMO))
                 replayed[queue] = OpenBatch(queue, archive, str(memo.get("store", "")), split=split)
-        return replayed
+        return {
+            queue: replace(batch, limited=tuple(sorted(limited[queue])))
+            for queue, batch in replayed.items()
+        }
 
     def _archive_with(self, workflow_id: str, own: str) -> str:
         """This archive's name if it has the job; a batch does not tell its jobs what its archive

@@ -20,17 +20,18 @@ from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, Wo
 
 from activities.build import code_digest, this_build
 from activities.model import warm
+from runtime.archive.catalog import archive_id
 from runtime.archive.stores import ObjectStore
 from runtime.base.collector import look_less_often
 from runtime.base.home import state_home
 from runtime.base.open_jobs import open_jobs
 from runtime.base.roles import EVERY, Role, Roles, own_roles
-from runtime.base.spec.limits import is_tools, role_of, role_queue
+from runtime.base.spec.limits import is_tools, role_queue
 from runtime.base.tokens import DEFAULT_ENCODING, encoding
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
-from runtime.worker.limited import LimitedQueues
+from runtime.worker.limited import LimitedQueues, stopped
 from runtime.worker.parts import Parts, make_parts
 from runtime.worker.presence import present
 from runtime.worker.role_workers import RoleWorkers, others_work
@@ -357,7 +358,8 @@ async def running_worker(
     limited: Sequence[str] = (),
 ) -> AsyncIterator[None]:
     """A worker that runs until the end of the block, and then drains; with others on the queues
-    that are ``limited``, and on those of the roles of this process, if it has some.
+    that are ``limited``, on those of limited calls of jobs that are open already, and on those of
+    the roles of this process, if it has some.
 
     Raises:
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key, or ``HOLDFAST_ROLES`` to
@@ -368,6 +370,7 @@ async def running_worker(
     # The lock that tells of a living worker is held before the first call is taken under its name.
     async with tidied(home), present(client, home) as identity, AsyncExitStack() as working:
         await asyncio.to_thread(warm_up, roles)
+        archive = await asyncio.to_thread(archive_id, store)
         queues = limited_queues(client, store, grace=grace, identity=identity, roles=roles)
         others = role_workers(client, store, grace=grace, identity=identity)
         if Role.TURNS in roles:
@@ -377,9 +380,10 @@ async def running_worker(
             await working.enter_async_context(worker)
         if own is not None:
             await others.want(own)
-        await queues.want(queue for queue in limited if role_of(queue) in roles)
-        try:
-            yield
-        finally:
-            await queues.close()
-            await others.close()
+        working.push_async_callback(others.close)
+        working.push_async_callback(queues.close)
+        following = asyncio.create_task(
+            queues.follow(limited, task_queue, archive, roles), name="limited"
+        )
+        working.push_async_callback(stopped, following)
+        yield

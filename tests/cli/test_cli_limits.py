@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
-from tests.cli.command_line import DEADLINE, ROOT, CommandLine, script
+import pytest
+
+from tests.cli.command_line import (
+    DEADLINE,
+    ROOT,
+    UNHURRIED,
+    CommandLine,
+    gated,
+    script,
+    wait_for,
+)
 
 LIMITS = "limits: {models: {'scripted/*': {concurrent: 2}}}"
 JOB = "id: a, model: scripted/a.json"
@@ -48,3 +59,37 @@ def test_a_run_from_python_makes_limited_calls_and_tells_of_its_end(cli: Command
     )
     assert done.returncode == 0, done.stderr
     assert '"statuses"' in (cli.path / "told").read_text()
+
+
+def test_a_replay_after_the_batch_has_ended_makes_limited_calls(cli: CommandLine) -> None:
+    """Whoever works on it: the command that replays, or a worker of all batches. A job goes by the
+    queues with which it began.
+    """
+    cli.write("a.json", script("finish(1)"))
+    file = cli.jobs(JOB, batch="limited-replay", head=LIMITS)
+    assert cli.finished(cli.start("run", file)).code == 0
+    replay = ("replay", "limited-replay/a", "--from", "1")
+    done = cli.finished(cli.start(*replay))
+    assert done.code == 0, done.err
+    assert cli(*replay, "--detach").code == 0
+    runs = cli.archive("limited-replay", "a")
+    worker = cli.start("worker", "--processes", "1")
+    wait_for(
+        lambda: len(runs.runs()) == 3 and runs.end(runs.runs()[-1]) is not None, "it ends", worker
+    )
+
+
+@pytest.mark.parametrize("now", ["", "limits: {models: {'scripted/*a.py': {concurrent: 1}}}"])
+def test_limits_that_were_changed_leave_no_open_job_behind(cli: CommandLine, now: str) -> None:
+    """An open job goes by the queues with which it began, and is worked on by a ``run`` whose file
+    names others, or none.
+    """
+    cli.write("a.py", gated(cli.path / "go"))
+    job, batch = f"id: a, model: scripted/a.py, {UNHURRIED}", f"limited-{len(now)}"
+    first = cli.start("run", cli.jobs(job, batch=batch, head=LIMITS))
+    wait_for(lambda: cli.turns(batch, "a") > 0, "the job has begun", first)
+    first.send_signal(signal.SIGINT)
+    cli.finished(first)
+    cli.write("go", "")
+    done = cli.finished(cli.start("run", cli.jobs(job, batch=batch, head=now)))
+    assert done.code == 0, done.err

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from typing import Any
 
 from pydantic import Field
 
-from runtime.base.roles import Role
+from runtime.base.roles import MEMO, Role
 from runtime.base.spec.models import Spec
 
 _NAMED, _ROLE = "tools:", "role:"
+QUEUES = "queues"
+"""What the memo of a workflow calls the queues of what is limited."""
+
 MOST_FAIRNESS_KEY = 64
 """Bytes that Temporal allows a fairness key."""
 
@@ -61,6 +65,16 @@ class Routes(Spec):
         return (*models, *(f"tool:{target}@{self.archive}" for target in self.tools))
 
 
+def memo_of(routes: Routes | None) -> dict[str, Any]:
+    """What the memo of a workflow with these routes says to whoever looks for work: the queues of
+    what is limited, and whether calls go by the queues of roles.
+    """
+    if routes is None:
+        return {}
+    queues: dict[str, Any] = {QUEUES: list(routes.queues)} if routes.queues else {}
+    return queues | ({MEMO: True} if routes.roles else {})
+
+
 def named_queue(queue: str, archive: str) -> str:
     """The task queue of tools with ``queue``, in the jobs of an archive."""
     return f"{_NAMED}{queue}@{archive}"
@@ -85,6 +99,11 @@ def role_of(task_queue: str) -> Role | None:
     if is_tools(task_queue):
         return Role.TOOLS
     return Role.MODELS if task_queue.startswith("model:") else None
+
+
+def is_of(queue: str, archive: str) -> bool:
+    """Whether the calls that go by a queue are of an archive's jobs."""
+    return queue.endswith(f"@{archive}")
 
 
 def is_tools(queue: str) -> bool:
