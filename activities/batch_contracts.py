@@ -30,9 +30,10 @@ class PageOrder(Contract):
 
 
 class PageJobs(Contract):
-    """Orders of jobs, as JSON has them."""
+    """Orders of jobs, as JSON has them; the jobs whose orders were carried out are ``begun``."""
 
     orders: tuple[dict[str, Any], ...] = ()
+    begun: tuple[str, ...] = ()
 
 
 class Followed(Contract):

@@ -66,12 +66,19 @@ class BatchActivities:
             # A job may stand in several pages; the first of them is the one that was submitted
             # last.
             orders = itertools.islice(orders, 1)
-        waiting = read_ahead(orders, self._not_begun)
-        return PageJobs(orders=tuple(one for one in waiting if one is not None))
+        waiting: list[dict[str, Any]] = []
+        begun: list[str] = []
+        for one, has_begun in read_ahead(orders, self._with_beginning):
+            if has_begun:
+                begun.append(one["key"]["job"])
+            else:
+                waiting.append(one)
+        return PageJobs(orders=tuple(waiting), begun=tuple(begun))
 
-    def _not_begun(self, order: dict[str, Any]) -> dict[str, Any] | None:
+    def _with_beginning(self, order: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+        """An order, and whether it was carried out."""
         archive = JobArchive.of(self._store, JobKey.model_validate(order["key"]))
-        return order if archive.carried_out_by(order["id"]) is None else None
+        return order, archive.carried_out_by(order["id"]) is not None
 
     @activity.defn(name="follow_jobs")
     async def follow_jobs(self, order: FollowOrder) -> FollowedEnds:

@@ -52,6 +52,7 @@ with workflow.unsafe.imports_passed_through():
         JobOutcome,
         Note,
         Submission,
+        Withdrawal,
         again_after,
     )
     from workflows.paging import Pages
@@ -83,7 +84,7 @@ class BatchWorkflow(Ordered):
         self.concurrency = carried.concurrency
         self.submitted = order.carried is not None
         self.waiting: deque[JobOrder] = deque(carried.waiting)
-        self.pages = Pages(order.batch, carried.pages, carried.gone)
+        self.pages = Pages(order.batch, carried.pages, carried.gone, carried.unwanted)
         self.paged: set[str] = set(carried.paged)
         """The jobs that wait or are open and came in a page: nothing is known of them after."""
         self.started: dict[str, str] = dict(carried.started)
@@ -93,6 +94,8 @@ class BatchWorkflow(Ordered):
         self.starting = 0
         self.children: dict[str, ChildWorkflowHandle[JobWorkflow, JobOutcome]] = {}
         self.unwanted: set[str] = set()
+        self.leaving: set[str] = set()
+        """The open jobs that were begun to end as cancelled."""
         self.ended: dict[str, JobStatus] = dict(carried.ended)
         self.runs: dict[str, str] = dict(carried.runs) | {one.job: one.run for one in carried.open}
         """The first run of each job's newest chain of runs."""
@@ -157,7 +160,7 @@ class BatchWorkflow(Ordered):
     def has_work(self) -> bool:
         """Whether a job waits or is open, or something else goes on."""
         return bool(
-            self.waiting or self.open or self.pages.left or self.finishing.left or self.is_busy()
+            self.waiting or self.open or self.pages or self.finishing.left or self.is_busy()
         )
 
     async def told_of_its_end(self) -> bool:
@@ -171,11 +174,20 @@ class BatchWorkflow(Ordered):
         return bool(self.busy) or not workflow.all_handlers_finished()
 
     def wants_page(self) -> bool:
+        """Whether a place is free for which no job is here, and a page is left; or the next of the
+        jobs that nobody wants may leave, which take no place.
+        """
+        return not self.busy and (self.may_leave() or self.wants_jobs())
+
+    def may_leave(self) -> bool:
+        """Whether a page is to be withdrawn, and the jobs of the one before it have ended."""
+        return bool(self.pages.unwanted) and not self.leaving
+
+    def wants_jobs(self) -> bool:
         """Whether a place is free for which no job is here, and a page is left."""
         return (
             bool(self.pages.left)
             and not self.waiting
-            and not self.busy
             and not self.paused
             and len(self.open) < self.concurrency
         )
@@ -194,7 +206,10 @@ class BatchWorkflow(Ordered):
         task.add_done_callback(self.tasks.discard)
 
     async def turn_page(self) -> None:
-        """Let the jobs of the next page wait for their places."""
+        """Let the jobs of the next page wait for their places, or end those that nobody wants."""
+        if self.may_leave():
+            await self.turn_unwanted()
+            return
         for job in await self.pages.next():
             name = job.key.job
             waits = any(other.key.job == name for other in self.waiting)
@@ -204,6 +219,19 @@ class BatchWorkflow(Ordered):
                 self.paged.add(name)
                 self.ended.pop(name, None)
                 self.waiting.append(job)
+
+    async def turn_unwanted(self) -> None:
+        """Have the jobs of the next page that nobody wants end as cancelled, where they are now."""
+        jobs, begun = await self.pages.next_unwanted()
+        for name in begun:
+            self.drop(name)
+        for job in jobs:
+            name = job.key.job
+            if name in self.open and job.id == again_after(self.runs.get(name, "")):
+                self.again[name] = job
+            if not self.drop(name):
+                self.ended.pop(name, None)
+                self.leave(job)
 
     def is_full(self) -> bool:
         """Whether the batch is to go on in another run, and can."""
@@ -237,7 +265,8 @@ class BatchWorkflow(Ordered):
                     runs=self.runs,
                     pages=tuple(self.pages.left),
                     paged=tuple(sorted(self.paged)),
-                    gone=tuple(sorted(self.pages.gone)) if self.pages.left else (),
+                    gone=self.pages.gone if self.pages else {},
+                    unwanted=tuple(self.pages.unwanted),
                     tries=self.tries,
                     ends=self.ends,
                     told=told,
@@ -282,16 +311,31 @@ class BatchWorkflow(Ordered):
         cancelled as it would be by itself.
         """
         name = note.text
+        if not self.drop(name) and self.pages.left and name not in self.pages.gone:
+            self.soon(self.withdraw_paged(name), whole=True)
+
+    @workflow.signal
+    def withdraw_pages(self, withdrawal: Withdrawal) -> None:
+        """A user's wish that jobs which were in pages end as cancelled, as by ``withdraw``."""
+        self.pages.split(withdrawal.splits)
+
+    @workflow.signal
+    def withdraw_all(self, note: Note) -> None:
+        """A user's wish that all jobs of the batch end as cancelled."""
+        self.pages.withdraw_all()
+        for name in (*self.again, *(job.key.job for job in self.waiting), *sorted(self.open)):
+            self.drop(name)
+
+    def drop(self, name: str) -> bool:
+        """Have a job that waits or is open end as cancelled; False if it does neither."""
         if name in self.again:
             self.again[name] = self.again[name].model_copy(update={"withdrawn": True})
-            return
+            return True
         waits = [job for job in self.waiting if job.key.job == name]
         if name in self.unwanted:
-            return
+            return True
         if not (waits or name in self.open):
-            if self.pages.left and name not in self.pages.gone:
-                self.soon(self.withdraw_paged(name), whole=True)
-            return
+            return False
         self.unwanted.add(name)
         if (child := self.children.get(name)) is not None:
             child.cancel()
@@ -300,14 +344,21 @@ class BatchWorkflow(Ordered):
         for job in waits:
             self.waiting.remove(job)
             self.start(job.model_copy(update={"withdrawn": True}))
+        return True
+
+    def leave(self, job: JobOrder) -> None:
+        """Begin a job of a page, to end as cancelled."""
+        name = job.key.job
+        self.paged.add(name)
+        self.unwanted.add(name)
+        self.leaving.add(name)
+        self.start(job.model_copy(update={"withdrawn": True}))
 
     async def withdraw_paged(self, name: str) -> None:
         """Withdraw a job that is in one of the pages."""
         job = await self.pages.withdrawn(name)
         if job is not None and name not in self.open:
-            self.paged.add(name)
-            self.unwanted.add(name)
-            self.start(job.model_copy(update={"withdrawn": True}))
+            self.leave(job)
 
     async def cancel_carried(self, name: str) -> None:
         """Cancel a job that an earlier run of the batch has started."""
@@ -385,7 +436,7 @@ class BatchWorkflow(Ordered):
             waiting=(*(job.key.job for job in self.waiting), *self.again),
             open=tuple(sorted(self.open)),
             ended=dict(self.ended),
-            pages=tuple(self.pages.left),
+            pages=(*self.pages.left, *self.pages.unwanted),
             paused=self.paused,
         )
 
@@ -483,6 +534,7 @@ class BatchWorkflow(Ordered):
     ) -> None:
         """A job has ended; it is started again if its definition says so (``retry``)."""
         self.open.discard(name)
+        self.leaving.discard(name)
         self.children.pop(name, None)
         self.granting.ended(name, outcome)
         unwanted = name in self.unwanted

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from activities.batch_contracts import Followed, PageRef
 from activities.record import ReplayOrder
@@ -106,6 +106,25 @@ class Note(Message):
         return cls(id=uuid.uuid4().hex, text=text)
 
 
+class PageSplit(Message):
+    """A page with jobs that nobody wants any more: a page of them, and one of the ``rest``, if
+    there are others.
+    """
+
+    page: str
+    unwanted: PageRef
+    rest: PageRef | None = None
+
+
+class Withdrawal(Message):
+    """What a client tells a batch: which jobs of its pages are not to begin.
+
+    Whole pages, so that it is as short for a hundred thousand jobs as for a few.
+    """
+
+    splits: tuple[PageSplit, ...]
+
+
 class Hold(Note):
     """What a job tells its sub-jobs: whether they are paused with it."""
 
@@ -185,7 +204,8 @@ class BatchCarried(Message):
 
     ``open`` are the jobs that run, with the first run of each one's chain. ``started``, ``ended``
     and ``runs`` know of jobs that came by name. ``pages`` are not read yet, and ``gone`` are the
-    jobs in them that nobody wants any more. ``told`` are the last of the ``ends``.
+    jobs in them that were withdrawn by name, with the ids of their orders. The jobs of ``unwanted``
+    pages are to end as cancelled. ``told`` are the last of the ``ends``.
     """
 
     concurrency: int
@@ -197,7 +217,8 @@ class BatchCarried(Message):
     runs: dict[str, str] = {}
     pages: tuple[PageRef, ...] = ()
     paged: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
+    gone: dict[str, str] = {}
+    unwanted: tuple[PageRef, ...] = ()
     tries: dict[str, int] = {}
     ends: int = 0
     told: tuple[BatchEnd, ...] = ()
@@ -205,6 +226,12 @@ class BatchCarried(Message):
     routes: Routes | None = None
     paused: bool = False
     finishing: BatchTold = BatchTold()
+
+    @field_validator("gone", mode="before")
+    @classmethod
+    def _names_alone(cls, gone: Any) -> Any:
+        """Earlier builds carried the names alone."""
+        return dict.fromkeys(gone, "") if isinstance(gone, list | tuple) else gone
 
 
 class BatchOrder(Message):

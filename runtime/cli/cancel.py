@@ -31,4 +31,5 @@ def command(
         done="cancelled",
         words="the job is asked to stop; it ends as cancelled as soon as a worker has it",
         json=json,
+        hold="withdraw_all",
     )

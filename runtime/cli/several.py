@@ -5,7 +5,8 @@ expression holds.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +19,7 @@ from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from runtime.base.values import JobKey
-    from runtime.client.control import Control
+    from runtime.client.control import Control, Wish
 
 AnyJob = Annotated[
     str | None,
@@ -67,7 +68,7 @@ def act_on(
     done: str,
     words: str,
     json: bool,
-    hold: Literal["pause", "resume"] | None = None,
+    hold: Wish | None = None,
 ) -> None:
     """Do ``act`` with each of the jobs, and tell what was done: ``done`` is its name in JSON,
     ``words`` what is said of one job. ``hold`` is what a whole batch is asked.
@@ -104,7 +105,7 @@ async def _several(
     target: Target,
     store: str | None,
     act: Act,
-    hold: Literal["pause", "resume"] | None,
+    hold: Wish | None,
 ) -> Sequence[tuple[JobKey, str | None]]:
     from runtime.base.values import JobKey
     from runtime.cli.stores import archive_of
@@ -118,21 +119,32 @@ async def _several(
     async with connect(target) as connection:
         control = Control(connection.client, objects)
         whole = hold is not None and batch is not None and test is None
+        cancels = hold == "withdraw_all"
+        # Listed before: those that wait begin by it, to end.
+        rows = await _rows(control, batch) if cancels else []
         if whole and hold is not None and batch is not None:
-            # First the batch: else a job could begin between the listing and this.
-            await control.hold_batch(batch, hold)
-        rows = await _rows(control, batch)
+            # A batch that has ended may have left jobs that run.
+            with suppress(NotFound) if cancels else nullcontext():
+                # First the batch: else a job could begin between the listing and this.
+                await control.hold_batch(batch, hold)
+        rows = rows if cancels else await _rows(control, batch)
         chosen = [
             JobKey(batch=row["batch"], job=row["id"])
             for row in rows
             if (test(row) if test is not None else row["status"] in _GOING_ON)
             # The batch holds those that wait: they have no workflow that could be asked.
-            and not (whole and row["status"] == QUEUED)
+            and not (whole and not cancels and row["status"] == QUEUED)
         ]
+        waits = {row["job"] for row in rows if row["status"] == QUEUED}
+        asked = {key for key in chosen if str(key) in waits} if cancels else set()
+        if not whole:
+            asked = await _withdrawn(control, asked)
         if not chosen and not whole:
             note("there is no such job")
 
         async def one(key: JobKey) -> str | None:
+            if key in asked:
+                return None
             try:
                 await act(control, key)
             # It may have ended since it was listed.
@@ -142,6 +154,18 @@ async def _several(
 
         errors = await gathered(one, chosen)
         return list(zip(chosen, errors, strict=True))
+
+
+async def _withdrawn(control: Control, keys: set[JobKey]) -> set[JobKey]:
+    """Cancel those of the jobs that are in pages; which they are."""
+    from runtime.base.values import JobKey
+    from runtime.client.withdrawing import withdraw
+
+    return {
+        JobKey(batch=batch, job=job)
+        for batch in sorted({key.batch for key in keys})
+        for job in await withdraw(control, batch, {key.job for key in keys if key.batch == batch})
+    }
 
 
 _GOING_ON = frozenset({OPEN, QUEUED, RUNNING, WAITING, PAUSED})
@@ -159,9 +183,11 @@ async def _rows(control: Control, batch: str | None) -> list[dict[str, Any]]:
     left = {JobKey(batch=row["batch"], job=row["id"]): row for row in rows if row["status"] == OPEN}
     for key, told in (await told_of(control, list(left))).items():
         left[key]["status"], left[key]["reason"] = told
-    known = {(row["batch"], row["id"]) for row in rows}
+    by_job = {row["job"]: row for row in rows}
     for name in {row["batch"] for row in rows} | ({batch} if batch is not None else set()):
-        state = await control.batch_state(name)
-        if state is not None:
-            rows += map(row_of, queued(name, state, {id for of, id in known if of == name}))
-    return sorted(rows, key=lambda row: str(row["job"]))
+        known = {row["id"] for row in rows if row["batch"] == name}
+        for waits in map(row_of, await queued(control, name, known)):
+            # One that is to be begun anew keeps what it has used.
+            row = by_job.setdefault(waits["job"], waits)
+            row["status"], row["reason"] = waits["status"], waits["reason"]
+    return [by_job[job] for job in sorted(by_job)]

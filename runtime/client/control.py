@@ -145,6 +145,10 @@ class Standing:
     """
 
 
+Wish = Literal["pause", "resume", "withdraw_all"]
+"""What a batch may be asked of all its jobs: the signals of its workflow."""
+
+
 @dataclass(frozen=True)
 class Control:
     """A client's side of Holdfast, on one Temporal namespace and one archive."""
@@ -460,9 +464,9 @@ class Control:
         """
         await self._signal(key, "resume", Note.of())
 
-    async def hold_batch(self, batch: str, wish: Literal["pause", "resume"]) -> None:
-        """Have no job of a running batch begin, or have them begin again; those that run are asked
-        by themselves.
+    async def hold_batch(self, batch: str, wish: Wish) -> None:
+        """Have no job of a running batch begin, or have them begin again, or have all of them end
+        as cancelled; those that run are asked by themselves.
 
         Raises:
             NotFound: if the batch does not run.

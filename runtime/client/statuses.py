@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Collection, Sequence
 
 from runtime.archive.standings import ArchivedStanding
 from runtime.base.durations import format_duration
 from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiting_for
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing
+from runtime.client.withdrawing import in_pages
 from runtime.job.phases import Phase
 from runtime.server.gathered import gathered
-from workflows.messages import BatchState
 
 _WAITS = {
     Phase.APPROVAL: "waits for a person's approval: 'holdfast approvals' lists the calls",
@@ -58,11 +59,18 @@ async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tupl
     return {key: told for key, told in zip(keys, standings, strict=True) if told[0] != OPEN}
 
 
-def queued(batch: str, state: BatchState, known: set[str]) -> list[ArchivedStanding]:
-    """The jobs that wait for their places, but for those that are ``known``."""
+async def queued(control: Control, batch: str, known: Collection[str]) -> list[ArchivedStanding]:
+    """The jobs that wait for their places in a batch, also in pages that it has not read.
+
+    ``known`` are those that the archive has.
+    """
+    state = await control.batch_state(batch)
+    if state is None:
+        return []
+    paged = await asyncio.to_thread(in_pages, control.store, state, known)
     why = "the batch is paused" if state.paused else "waits for a place in its batch"
     return [
         ArchivedStanding(JobKey(batch=batch, job=name), run=None, status=QUEUED, reason=why)
-        for name in state.waiting
-        if name not in known
+        for name in dict.fromkeys((*state.waiting, *paged))
+        if name in state.waiting or name not in state.open
     ]

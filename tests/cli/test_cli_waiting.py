@@ -101,6 +101,43 @@ def test_a_wish_is_kept_until_a_worker_comes(cli: CommandLine) -> None:
     assert "later/b  cancelled after 0 turns" in done.out
 
 
+def test_a_cancelled_batch_starts_no_job_of_a_page(cli: CommandLine) -> None:
+    """Jobs of pages that the batch has not read are queued for ``--where``, and ``--batch`` leaves
+    none of them to start: each ends as cancelled, and ``run`` ends.
+    """
+    cli.write("gated.py", gated(cli.path / "gate3"))
+    cli.write("good.yaml", script("finish(2)"))
+    # Too much for one payload, so that they come in pages.
+    goal = "x" * 150_000
+    waiting = [f"j{n}" for n in range(8)]
+    file = cli.jobs(
+        f"id: first, model: scripted/gated.py, {UNHURRIED}",
+        *(f"id: {id}, model: scripted/good.yaml" for id in waiting),
+        batch="paged",
+        head="concurrency: 1",
+    )
+    file.write_text(file.read_text().replace("goal: g, id: j", f"goal: {goal}, id: j"))
+    process = cli.start("run", file)
+    wait_for(lambda: cli.turns("paged", "first") >= 1, "a turn of the first job", process)
+    last = cli("cancel", "--where", "status=queued and job=j7", "--json")
+    assert last.json() == [{"job": "paged/j7", "cancelled": True}]
+    wait_for(lambda: cli.archive("paged", "j7").end_without_calls() is not None, "its end", process)
+    assert cli.archive("paged", "j6").definition() is None
+    both = cli("cancel", "--batch", "paged", "--json")
+    assert [row["job"] for row in both.json()] == [
+        "paged/first",
+        *(f"paged/{id}" for id in waiting[:-1]),
+    ]
+    cli.write("gate3", "")
+    done = cli.finished(process)
+    assert (done.code, "9 cancelled" in done.out) == (1, True)
+    rows = [json.loads(line) for line in cli("results", "paged", "--jsonl").out.splitlines()]
+    assert {row["id"]: row["reason"] for row in rows} == {
+        "first": "cancelled",
+        **dict.fromkeys(waiting, "cancelled before it began"),
+    }
+
+
 def test_a_job_that_nobody_knows_is_not_cancelled(cli: CommandLine) -> None:
     """The name of no waiting job is refused as before."""
     cli.write("slow.py", counting(3, 0.3))

@@ -13,6 +13,7 @@ from stage import Stage, replayer
 from temporalio.client import WorkflowHistory
 
 from runtime.archive import pages
+from runtime.archive.job import JobArchive
 from runtime.base.errors import NotFound
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
@@ -21,6 +22,7 @@ from runtime.client import control as controls
 from runtime.client.control import Control
 from runtime.client.plans import Plan, Start
 from runtime.client.watch import Ended, Retried, Watch
+from runtime.client.withdrawing import in_pages, withdraw
 from runtime.job.stops import Cause, JobStatus
 from runtime.worker.worker import make_worker
 from tests.eventually import eventually
@@ -131,6 +133,88 @@ async def test_a_job_in_a_page_is_cancelled_before_it_began(stage: Stage, contro
     assert ended["j7"].reason == "cancelled before it began"
     assert ended["slow"].status is JobStatus.CANCELLED
     assert [ended[f"j{n}"].status for n in range(7)] == [JobStatus.SUCCEEDED] * 7
+    await histories(stage)
+
+
+async def has_begun(control: Control, stage: Stage, job: str) -> bool:
+    """Whether a job runs, or has run."""
+    return await control.standing(JobKey(batch=stage.batch, job=job)) is not None
+
+
+async def ends(control: Control, stage: Stage, job: str) -> bool:
+    """Whether a job has ended."""
+    return await control.outcome(JobKey(batch=stage.batch, job=job)) is not None
+
+
+async def with_a_slow_one(stage: Stage, control: Control, jobs: int) -> tuple[Plan, BatchSpec]:
+    """A batch with one place, which a job has that ends of itself in an hour; it has begun."""
+    slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
+    others = (stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(jobs))
+    batch = batch_of(stage, [slow, *others], concurrency=1)
+    plan = await control.plan(batch, rerun_failed=False)
+    await control.submit(plan)
+    await eventually(lambda: has_begun(control, stage, "slow"), "the first job runs")
+    return plan, batch
+
+
+async def test_a_cancelled_batch_starts_none_of_the_jobs_of_its_pages(
+    stage: Stage, control: Control
+) -> None:
+    """Each ends as cancelled, once; also while the batch is paused. The batch ends."""
+    plan, _ = await with_a_slow_one(stage, control, jobs=17)
+    await control.hold_batch(stage.batch, "pause")
+    await control.hold_batch(stage.batch, "withdraw_all")
+    ended = [event.outcome for event in await seen(control, plan)]
+    assert Counter(outcome.key.job for outcome in ended) == Counter(plan.ids)
+    assert Counter(outcome.reason for outcome in ended) == {
+        "cancelled": 1,
+        "cancelled before it began": 17,
+    }
+    await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
+    assert all(len(history.events) < 200 for history in await histories(stage))
+    for n in range(17):
+        archive = JobArchive(stage.store, stage.batch, f"j{n}")
+        assert archive.runs() == [] and archive.definition() is not None
+        await eventually(lambda n=n: _is(runs_of(stage, f"j{n}"), 1), "the run is listed")
+
+
+async def test_chosen_jobs_of_pages_are_cancelled_without_the_others(
+    stage: Stage, control: Control
+) -> None:
+    """At once, though no place is free; those that are not named keep theirs in the queue."""
+    plan, _ = await with_a_slow_one(stage, control, jobs=14)
+    state = await control.batch_state(stage.batch)
+    assert state is not None
+    waiting = in_pages(stage.store, state, ())
+    gone = {"j5", "j8", "j9", "j10", "j11", "j13"}
+    assert gone < set(waiting)
+    assert await withdraw(control, stage.batch, gone | {"nobody"}) == gone
+    for job in sorted(gone):
+        await eventually(lambda job=job: ends(control, stage, job), "a withdrawn job ends")
+    state = await control.batch_state(stage.batch)
+    assert state is not None
+    assert sorted(in_pages(stage.store, state, waiting)) == sorted(set(waiting) - gone)
+    assert await withdraw(control, stage.batch, gone) == frozenset()
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    ended = {event.outcome.key.job: event.outcome for event in await seen(control, plan)}
+    assert {job for job in ended if ended[job].status is JobStatus.CANCELLED} == gone | {"slow"}
+    assert len(ended) == 15
+    await histories(stage)
+
+
+async def test_a_job_that_was_withdrawn_from_a_page_runs_if_it_is_given_again(
+    stage: Stage, control: Control
+) -> None:
+    """While pages are left that it was withdrawn from."""
+    _, batch = await with_a_slow_one(stage, control, jobs=10)
+    await control.cancel(JobKey(batch=stage.batch, job="j8"))
+    await eventually(lambda: ends(control, stage, "j8"), "the withdrawn job ends")
+    rerun = await control.plan(batch, rerun_failed=True)
+    assert [job.id for job in rerun.counted(Start.RERUN)] == ["j8"]
+    await control.submit(rerun)
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    ended = {event.outcome.key.job: event.outcome for event in await seen(control, rerun)}
+    assert ended["j8"].status is JobStatus.SUCCEEDED
     await histories(stage)
 
 
