@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runtime.archive.forms import Step
 from runtime.archive.gaps import UNREADABLE, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
@@ -112,8 +113,7 @@ def _sample(archive: JobArchive) -> dict[str, Any]:
     """A job, by its newest run."""
     row = result_row(archive)
     definition = _definition(archive)
-    held = readable(archive, row.run) if row.run is not None else None
-    steps = held.steps if held is not None else []
+    steps = _steps(archive, row)
     layout = _layout(archive, row)
     messages = [_message(segment) for segment in layout]
     answer: dict[str, Any] = {"role": "assistant", "content": ""}
@@ -184,6 +184,16 @@ def _definition(archive: JobArchive) -> Mapping[str, Any]:
         return archive.definition() or {}
     except UNREADABLE:
         return {}
+
+
+def _steps(archive: JobArchive, row: ResultRow) -> list[Step]:
+    """The turns of the run that can be read."""
+    if row.run is None:
+        return []
+    try:
+        return readable(archive, row.run).steps
+    except UNREADABLE:
+        return []
 
 
 def _layout(archive: JobArchive, row: ResultRow) -> tuple[Segment, ...]:

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.forms import End, Step
-from runtime.archive.gaps import UNREADABLE, readable
+from runtime.archive.gaps import UNREADABLE, Readable, readable
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
 from runtime.archive.stores import ObjectStore
-from runtime.base.errors import ObjectCorrupt
+from runtime.base.errors import NotFound, ObjectCorrupt
 from runtime.base.standings import DAMAGED, OPEN
 from runtime.base.values import JobKey
 
@@ -97,7 +97,7 @@ class Below:
 
 
 def standing_of(archive: JobArchive) -> ArchivedStanding:
-    """How the job stands, by its newest run.
+    """How the job stands, by its newest run; ``damaged`` if what tells it cannot be read.
 
     Raises:
         ArchiveError: if the store cannot be read.
@@ -116,16 +116,18 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
         return _open(archive, run, retries, str(error))
     if end is None:
         return _open(archive, run, retries)
+    parent, problem = _parent_or_problem(archive)
     return ArchivedStanding(
         key=archive.job,
         run=run,
-        status=end.status,
+        status=DAMAGED if problem else end.status,
         reason=end.reason if end.status != "succeeded" else "",
         turns=end.turn,
         tokens=end.usage.total,
         cost_usd=end.cost_usd,
         end=end,
-        parent=parent_of(archive),
+        damaged=problem,
+        parent=parent,
         retries=retries,
     )
 
@@ -155,7 +157,7 @@ def spent_below(
     for key, standing in zip(
         below, read_ahead(below, partial(_read, store, standing_of)), strict=True
     ):
-        if standing is None:
+        if standing is None or (standing.status == DAMAGED and not standing.turns):
             unreadable.append(key)
         else:
             spent[tops[key]] = spent[tops[key]].and_one(standing)
@@ -197,6 +199,24 @@ def parent_of(archive: JobArchive) -> str:
     return str((archive.definition() or {}).get("parent", ""))
 
 
+def _parent_or_problem(archive: JobArchive) -> tuple[str, tuple[str, ...]]:
+    """Whose sub-job it is, and why nobody knows."""
+    try:
+        return parent_of(archive), ()
+    except UNREADABLE as error:
+        return "", (str(error),)
+
+
+def _patch_or_problem(
+    archive: JobArchive, end: End | None
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """What is told of the patch, and why its text is not."""
+    try:
+        return told_patch(archive, end), ()
+    except (*UNREADABLE, NotFound) as error:
+        return None, (str(error),)
+
+
 def _retries(archive: JobArchive) -> int:
     return max(len(archive.beginnings()) - 1, 0)
 
@@ -208,13 +228,14 @@ def result_row(archive: JobArchive) -> ResultRow:
         ArchiveError: if the store cannot be read.
     """
     standing = standing_of(archive)
+    patch, problem = _patch_or_problem(archive, standing.end)
     return ResultRow(
         batch=standing.key.batch,
         id=standing.key.job,
-        status=standing.status,
+        status=DAMAGED if problem else standing.status,
         reason=standing.reason,
         result=standing.end.result if standing.end is not None else None,
-        patch=told_patch(archive, standing.end),
+        patch=patch,
         turns=standing.turns,
         tokens=standing.tokens,
         cost_usd=standing.cost_usd,
@@ -225,7 +246,7 @@ def result_row(archive: JobArchive) -> ResultRow:
         retries=standing.retries,
         parent=standing.parent,
         run=standing.run,
-        damaged=standing.damaged,
+        damaged=(*standing.damaged, *problem),
     )
 
 
@@ -233,17 +254,26 @@ def _open(
     archive: JobArchive, run: str | None, retries: int, problem: str = ""
 ) -> ArchivedStanding:
     """A job without an end that can be read: what its steps tell."""
-    held = readable(archive, run) if run else None
+    problems = [problem] if problem else []
+    held: Readable | None = None
+    try:
+        held = readable(archive, run) if run else None
+    # The start of the run: nobody knows which turns are its own.
+    except ObjectCorrupt as error:
+        problems = [str(error)]
     steps: list[Step] = held.steps if held else []
+    if held is not None and held.gaps:
+        problems = list(map(str, held.gaps))
+    parent, unknown = _parent_or_problem(archive)
     return ArchivedStanding(
         key=archive.job,
         run=run,
-        status=DAMAGED if problem else OPEN,
+        status=DAMAGED if problem or unknown or (problems and held is None) else OPEN,
         turns=steps[-1].turn if steps else 0,
         tokens=sum(step.usage.total + step.failed_attempts.usage.total for step in steps),
         cost_usd=round(sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9),
-        damaged=(tuple(map(str, held.gaps)) if held is not None else (problem,) if problem else ()),
-        parent=parent_of(archive),
+        damaged=(*problems, *unknown),
+        parent=parent,
         retries=retries,
     )
 

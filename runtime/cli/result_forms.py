@@ -169,7 +169,10 @@ def _line(row: ResultRow) -> str:
     if row.remarks:
         more.append(shortened(one_line(row.remarks), RESULT_CHARS))
     if row.status == DAMAGED or row.damaged:
-        more.append(f"{counted(len(row.damaged), 'object')} cannot be read")
+        more.append(
+            f"{counted(len(row.damaged), 'object')} cannot be read: run 'holdfast verify"
+            f" {row.batch}/{row.id}'"
+        )
     if row.reason:
         more.append(shortened(one_line(row.reason), RESULT_CHARS))
     elif row.result is not None:

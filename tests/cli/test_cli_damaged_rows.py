@@ -1,0 +1,102 @@
+"""One damaged object makes its own job ``damaged``, and hides none of its batch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime.archive.forms import NewEnd
+from runtime.archive.forms.end import HandedPatch
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import open_store
+from runtime.base.digests import digest_bytes
+from runtime.base.values import Usage
+from runtime.cli.main import main
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
+from archive_jobs import Written, segment
+
+HARMED = "whole.0123456789"
+"""Called as a sub-job, so that its definition is asked for its parent."""
+
+
+def job(root: Path, batch: str, id: str, *, is_open: bool = False, patch: bool = False) -> None:
+    """A job of one turn; its ``patch`` was never written."""
+    written = Written(JobArchive(open_store(str(root)), batch, id))
+    written.archive.write_definition({"goal": id, "model": "scripted/x", "parent": "whole"})
+    step = written.finish("run", 1, written.begin("run", 1, None, [segment("Hello.")]))
+    handed = HandedPatch(address="turn/1", digest=digest_bytes(b"x"), bytes=1, paths=1)
+    if not is_open:
+        end = NewEnd(
+            run="run",
+            turn=1,
+            parent=step,
+            status="succeeded",
+            result=1,
+            patch=handed if patch else None,
+            usage=Usage(prompt=1, completion=1),
+            ended_at="2026-01-01T01:00:00Z",
+        )
+        written.archive.write_end(end)
+
+
+def harm(root: Path, folder: str) -> None:
+    """Damage the one object of the sub-job in a folder."""
+    (path,) = (one for one in (root / "night" / HARMED / folder).rglob("*") if one.is_file())
+    path.chmod(0o600)
+    path.write_bytes(b"damaged")
+
+
+@pytest.mark.parametrize("what", ["definition", "start", "patch"])
+def test_a_damaged_object_makes_its_job_a_damaged_row(
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+) -> None:
+    """``results``, ``errors``, ``compare``, ``export --format inspect`` and ``ls`` tell the others.
+    A patch is told of by those alone that read it.
+    """
+    root = tmp_path / "archive"
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOLDFAST_STORE", str(root))
+    for batch in ("night", "other"):
+        job(root, batch, "whole")
+        harmed = batch == "night"
+        job(
+            root,
+            batch,
+            HARMED,
+            is_open=harmed and what == "start",
+            patch=harmed and what == "patch",
+        )
+    if what == "start":
+        (root / "night" / HARMED / "runs").mkdir(exist_ok=True)
+        (root / "night" / HARMED / "runs" / "run").write_bytes(b"damaged")
+    elif what == "definition":
+        harm(root, "definition")
+
+    def said(*arguments: str) -> str:
+        capsys.readouterr()
+        assert main(list(arguments)) == 0
+        return capsys.readouterr().out
+
+    rows = {row["id"]: row for row in json.loads(said("results", "night", "--json"))}
+    assert {id: row["status"] for id, row in rows.items()} == {
+        "whole": "succeeded",
+        HARMED: "damaged",
+    }
+    assert rows[HARMED]["damaged"] and not rows["whole"]["damaged"]
+    assert f"run 'holdfast verify night/{HARMED}'" in said("results", "night")
+    log = json.loads(said("export", "night", "--format", "inspect"))
+    assert [one["metadata"]["status"] for one in log["samples"]] == ["succeeded", "damaged"]
+    assert json.loads(said("compare", "night", "other", "--json"))["unfinished"] == 1
+    listed = {row["id"]: row["status"] for row in json.loads(said("ls", "night", "--json"))}
+    groups = json.loads(said("errors", "night", "--json"))
+    seen = "succeeded" if what == "patch" else "damaged"
+    assert listed == {"whole": "succeeded", HARMED: seen}
+    assert [one["statuses"] for one in groups] == ([] if what == "patch" else [{"damaged": 1}])
