@@ -374,6 +374,18 @@ class BatchWorkflow(Ordered):
 
         A job that still waits is taken as it is defined now.
         """
+        self.take(submission)
+        return self.state()
+
+    @workflow.signal
+    def retry(self, submission: Submission) -> None:
+        """A user's wish that jobs begin anew that ended without success: a submission that waits
+        for no worker. It has the figures that the batch has, or its run before had.
+        """
+        self.take(submission)
+
+    def take(self, submission: Submission) -> None:
+        """Take jobs in, and the figures that hold from now on."""
         self.submitted = True
         self.concurrency = submission.concurrency
         self.granting.take(submission.budget, submission.concurrency)
@@ -390,7 +402,6 @@ class BatchWorkflow(Ordered):
                     self.again[name] = job
             elif name not in self.ended or self.begins_anew(name, submission):
                 self.wait(job)
-        return self.state()
 
     def begins_anew(self, name: str, submission: Submission) -> bool:
         """Whether the submission starts a job anew whose end its client has seen, be it open here

@@ -47,6 +47,7 @@ from runtime.cli import (
     replay,
     results,
     resume,
+    retry,
     run,
     schema,
     send,
@@ -105,7 +106,7 @@ _COMMANDS = (
         cost,
     ),
     *(replay, fork, divergences, compare),
-    *(export, verify, codec, send, condense, pause, resume, cancel, limits, schema),
+    *(export, verify, codec, send, condense, pause, resume, cancel, retry, limits, schema),
     *(approvals, approve, reject),
     *(init, doctor, keys),
 )

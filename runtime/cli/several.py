@@ -121,17 +121,17 @@ async def _several(
         whole = hold is not None and batch is not None and test is None
         cancels = hold == "withdraw_all"
         # Listed before: those that wait begin by it, to end.
-        rows = await _rows(control, batch) if cancels else []
+        rows = await rows_of(control, batch) if cancels else []
         if whole and hold is not None and batch is not None:
             # A batch that has ended may have left jobs that run.
             with suppress(NotFound) if cancels else nullcontext():
                 # First the batch: else a job could begin between the listing and this.
                 await control.hold_batch(batch, hold)
-        rows = rows if cancels else await _rows(control, batch)
+        rows = rows if cancels else await rows_of(control, batch)
         chosen = [
             JobKey(batch=row["batch"], job=row["id"])
             for row in rows
-            if (test(row) if test is not None else row["status"] in _GOING_ON)
+            if (test(row) if test is not None else row["status"] in GOING_ON)
             # The batch holds those that wait: they have no workflow that could be asked.
             and not (whole and not cancels and row["status"] == QUEUED)
         ]
@@ -168,10 +168,10 @@ async def _withdrawn(control: Control, keys: set[JobKey]) -> set[JobKey]:
     }
 
 
-_GOING_ON = frozenset({OPEN, QUEUED, RUNNING, WAITING, PAUSED})
+GOING_ON = frozenset({OPEN, QUEUED, RUNNING, WAITING, PAUSED})
 
 
-async def _rows(control: Control, batch: str | None) -> list[dict[str, Any]]:
+async def rows_of(control: Control, batch: str | None) -> list[dict[str, Any]]:
     """The jobs that are archived, and those that wait for their places in batches that run."""
     import asyncio
 

@@ -52,7 +52,7 @@ from runtime.base.failpoints import failpoint
 from runtime.base.redaction.masked_edits import Place
 from runtime.base.roles import own_roles
 from runtime.base.search_attributes import Attribute
-from runtime.base.spec.limits import memo_of, queue_named, role_of
+from runtime.base.spec.limits import Routes, memo_of, queue_named, role_of
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.standings import AWAITED_ROLE
 from runtime.base.values import JobKey
@@ -62,6 +62,7 @@ from runtime.client.lost import archived_plan
 from runtime.client.own_runs import OwnRuns, describe
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.submission import masked_message, masked_spec
+from runtime.client.submitted import submissions
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes, definition_digest
 from runtime.server.authentic import NotSigned, in_activity, in_workflow
@@ -166,7 +167,7 @@ class Control:
             DefinitionChanged: if a job that was started is defined otherwise now.
             InputError: if the batch's archive is another one.
         """
-        await self._check_archive(batch.batch)
+        await self.check_archive(batch.batch)
         archived = await self._known(batch.batch) if len(batch.jobs) > ASKED_EACH else None
         one = partial(self._plan_job, batch.batch, rerun_failed=rerun_failed, anew=anew)
         ids: list[str] = []
@@ -219,31 +220,17 @@ class Control:
             DefinitionChanged: if one of the jobs was started meanwhile with another definition.
         """
         batch = plan.spec
-        anew = plan.counted(Start.RERUN)
-        rerun = tuple(job.id for job in anew)
-        ends = {job.id: job.first for job in anew if job.first}
         archive = await asyncio.to_thread(archive_id, self.store)
         split = own_roles() is not None
         routes = routes_of(batch.limits, batch.priority, archive, queues=plan.queues, roles=split)
-        memo: dict[str, Any] = {"archive": archive, "store": str(self.store), **memo_of(routes)}
         if routes is not None:
             # Before the first call can go by these queues.
             await set_limits(self.client, routes, batch.limits)
         try:
-            if plan.new or anew:
-                orders = _portion(_orders(plan))
-                pages = () if orders is not None else await asyncio.to_thread(self._paged, plan)
-                submission = Submission(
-                    jobs=orders or (),
-                    concurrency=batch.concurrency,
-                    rerun=rerun if orders else (),
-                    ends=ends if orders else {},
-                    pages=pages,
-                    budget=batch.budget,
-                    routes=routes,
-                    on_finish=batch.on_finish,
-                )
+            if plan.new or plan.counted(Start.RERUN):
+                submission = await self._submission(plan, routes)
                 failpoint("submit.before")
+                memo = self._memo(archive, routes)
                 await _when_ready(partial(self._submit, plan.batch, submission, memo))
                 failpoint("submit.after")
             else:
@@ -252,6 +239,50 @@ class Control:
             raise DefinitionChanged(
                 f"{error.cause}. Give the same command again to see what changed"
             ) from error
+
+    async def retry(self, plan: Plan, routes: Routes | None) -> None:
+        """Start anew what the plan starts, by these ``routes``.
+
+        Needs no worker: a batch that has none does so when one comes. Giving the same plan twice
+        starts nothing twice.
+        """
+        submission = await self._submission(plan, routes)
+        archive = await asyncio.to_thread(archive_id, self.store)
+        failpoint("retry.before")
+        await self.client.start_workflow(
+            BATCH_WORKFLOW,
+            BatchOrder(batch=plan.batch),
+            id=batch_workflow_id(plan.batch),
+            task_queue=batch_queue(plan.batch),
+            start_signal="retry",
+            start_signal_args=[submission],
+            # As for an update.
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            memo=self._memo(archive, routes),
+            search_attributes=await self._found_by(plan.batch),
+        )
+        failpoint("retry.after")
+
+    def _memo(self, archive: str, routes: Routes | None) -> dict[str, Any]:
+        """What workers read of a batch before they take it."""
+        return {"archive": archive, "store": str(self.store), **memo_of(routes)}
+
+    async def _submission(self, plan: Plan, routes: Routes | None) -> Submission:
+        """What begins, as a batch takes it."""
+        anew = plan.counted(Start.RERUN)
+        orders = _portion(_orders(plan))
+        pages = () if orders is not None else await asyncio.to_thread(self._paged, plan)
+        return Submission(
+            jobs=orders or (),
+            concurrency=plan.spec.concurrency,
+            rerun=tuple(job.id for job in anew) if orders else (),
+            ends={job.id: job.first for job in anew if job.first} if orders else {},
+            pages=pages,
+            budget=plan.spec.budget,
+            routes=routes,
+            on_finish=plan.spec.on_finish,
+        )
 
     def _paged(self, plan: Plan) -> tuple[PageRef, ...]:
         """Archive the definitions of the jobs that begin, in pages."""
@@ -542,15 +573,35 @@ class Control:
         failed = outcome is not None and outcome.status is not JobStatus.SUCCEEDED
         # Before definitions are compared: what begins anew may be defined otherwise.
         if failed and rerun_failed:
-            first = description.raw_description.workflow_execution_info.first_run_id
-            return JobPlan(spec.id, Start.RERUN, before=run, first=first)
+            return _anew(spec.id, description)
         await self._check_definition(self._job(key, run), description, spec, failed=failed)
         if running:
             turn = await asyncio.to_thread(self._turn, key, run)
             return JobPlan(spec.id, Start.RESUMED, turn=turn)
         return JobPlan(spec.id, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
 
-    async def _check_archive(self, batch: str) -> None:
+    async def plan_retry(self, key: JobKey, spec: JobSpec) -> JobPlan:
+        """What a retry does with a job, which is defined as the archive has it: it starts anew if
+        it ended without success, and is left as it is else.
+        """
+        description = await self._own.newest(key)
+        if description is None:
+            known = await asyncio.to_thread(archived_plan, self.store, key, spec)
+            failed = known.outcome is not None and known.outcome.status is not JobStatus.SUCCEEDED
+            return JobPlan(spec.id, Start.RERUN, before=known.before) if failed else known
+        if description.status is WorkflowExecutionStatus.RUNNING:
+            return JobPlan(spec.id, Start.RESUMED)
+        outcome = await self._ended(key, description)
+        if outcome.status is JobStatus.SUCCEEDED:
+            return JobPlan(spec.id, Start.DONE, outcome=outcome, turn=outcome.turns)
+        return _anew(spec.id, description)
+
+    async def check_archive(self, batch: str) -> None:
+        """See that the archive is the batch's.
+
+        Raises:
+            InputError: if it is another one.
+        """
         description = await describe(self.client, batch_workflow_id(batch))
         if description is None:
             return
@@ -612,23 +663,9 @@ class Control:
     async def _submitted(self, batch: str) -> set[str]:
         """The jobs that were given to the batch's newest run."""
         names: set[str] = set()
-        converter = in_workflow(self.client, batch_workflow_id(batch))
-        async for event in self.client.get_workflow_handle(
-            batch_workflow_id(batch)
-        ).fetch_history_events():
-            begun = event.workflow_execution_started_event_attributes.input
-            if begun.payloads:
-                (order,) = await converter.decode(begun.payloads, [BatchOrder])
-                carried = order.carried
-                names |= {one.key.job for one in carried.waiting} if carried else set()
-                names |= await self.paged_names(carried.pages) if carried else set()
-            accepted = (
-                event.workflow_execution_update_accepted_event_attributes.accepted_request.input
-            )
-            if accepted.name == "submit":
-                (submission,) = await converter.decode(accepted.args.payloads, [Submission])
-                names |= {order.key.job for order in submission.jobs}
-                names |= await self.paged_names(submission.pages)
+        async for submission in submissions(self.client, batch):
+            names |= {order.key.job for order in submission.jobs}
+            names |= await self.paged_names(submission.pages)
         return names
 
     async def paged_names(self, pages: Iterable[PageRef]) -> set[str]:
@@ -715,6 +752,12 @@ class Control:
         names = deque(JobArchive.of(self.store, key).lineage.keys(run), maxlen=1) if run else ()
         turn_key = keys.parse_turn_key(names[0]) if names else None
         return turn_key.turn if turn_key is not None else 0
+
+
+def _anew(id: str, ended: WorkflowExecutionDescription) -> JobPlan:
+    """The plan that starts a job anew after a run of it that has ended."""
+    first = ended.raw_description.workflow_execution_info.first_run_id
+    return JobPlan(id, Start.RERUN, before=ended.run_id or "", first=first)
 
 
 def _some(specs: Sequence[JobSpec], size: int) -> Iterator[Sequence[JobSpec]]:

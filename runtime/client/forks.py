@@ -29,9 +29,9 @@ from runtime.base.errors import InputError, NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.roles import own_roles
 from runtime.base.spec.limits import Routes, memo_of
-from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey, StepRef
 from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id
+from runtime.client.definitions import archived_spec
 from runtime.client.plans import Plan, Start
 from runtime.client.resets import Reset
 from runtime.job.stops import JobStatus
@@ -226,10 +226,9 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
             f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they"
             f" are numbered 1 to {last}"
         )
-    definition = archive.definition()
-    if definition is None:
+    spec = archived_spec(archive)
+    if spec is None:
         raise NotFound(f"the archive has no definition of {source.batch}/{source.job}")
-    spec = JobSpec.model_validate_json(JobSpec.model_validate(definition).model_dump_json())
     # Nobody waits for the fork of a sub-job, and its budget is its own.
     spec = spec.model_copy(update={"id": name, "parent": ""})
     checkpoint = last_checkpoint(archive, source.run, point.turn - 1)

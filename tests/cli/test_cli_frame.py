@@ -34,7 +34,7 @@ COMMANDS = [
     ),
     *("replay", "fork", "divergences", "compare"),
     *("export", "verify", "codec", "send", "condense"),
-    *("pause", "resume", "cancel", "limits", "schema"),
+    *("pause", "resume", "cancel", "retry", "limits", "schema"),
     *("approvals", "approve", "reject", "init", "doctor", "keys", "workspace", "archive"),
 ]
 
@@ -98,6 +98,7 @@ def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixtu
         "pause",
         "resume",
         "cancel",
+        "retry",
         "limits",
     }
     reaching |= {"approve", "reject", "init", "doctor"}

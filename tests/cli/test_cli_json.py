@@ -104,6 +104,10 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
     printed.lines(Done(process.wait(120), *process.communicate()))
     printed("errors", "slow")
     printed("watch", "slow")
+    printed("retry", "slow/c")
+    printed("retry", "--where", "batch=slow", of="retry --where")
+    cli.write("c.py", OTHERS.replace("DELAY", "0").replace("LAST", "1"))
+    assert cli("run", slow, "--rerun-failed").code == 0
     read_everything(printed, "shapes/a")
     store = ("--store", str(damaged_copy(cli, tmp_path)))
     read_everything(printed, "shapes/b")

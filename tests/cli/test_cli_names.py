@@ -91,7 +91,10 @@ def test_names_that_are_none(store: ObjectStore, given: str, message: str) -> No
 
 @pytest.mark.parametrize(
     "arguments",
-    [["log"], ["show"], ["send", "text"], ["condense"], ["pause"], ["resume"], ["cancel"]],
+    [
+        *(["log"], ["show"], ["send", "text"], ["condense"]),
+        *(["pause"], ["resume"], ["cancel"], ["retry"]),
+    ],
 )
 def test_every_command_exits_2(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

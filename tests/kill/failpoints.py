@@ -147,6 +147,7 @@ ELSEWHERE = {
         ("archive.pack.before_put", "archive.pack.after_put", "archive.pack.mid_removal"),
         "tests/archive/test_archive_packs.py kills at it",
     ),
+    **dict.fromkeys(("retry.before", "retry.after"), "tests/cli/test_cli_retry.py kills at it"),
     "tidy.aside": "tests/checkouts/test_tidying.py kills at it",
     "tidy.deleting": "tests/checkouts/test_tidying.py kills at it",
     **dict.fromkeys(

@@ -443,7 +443,7 @@ async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
         stage, "workflow", "query", "-w", batch.id, "--type", "state", "--input", "1"
     )
     assert (code != 0, "is not signed" in said) == (True, True)
-    for name in ("ask", "pause", "resume", "withdraw", "nothing"):
+    for name in ("ask", "pause", "resume", "retry", "withdraw", "nothing"):
         for values in ARGUMENTS:
             await theirs.signal(name, args=list(values))
     nothing = {"waiting": [], "open": [], "ended": {}, "pages": [], "paused": False}

@@ -1,0 +1,87 @@
+"""What a batch was given, as its workflow's history has it: also while no worker answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import datetime
+
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client
+from temporalio.converter import DataConverter
+
+from runtime.base.spec.models import BatchBudget
+from runtime.base.workflow_ids import batch_workflow_id
+from runtime.server.authentic import NotSigned, in_workflow
+from workflows.messages import BatchCarried, BatchOrder, CarriedPurse, Submission
+
+
+async def submissions(client: Client, batch: str) -> AsyncIterator[Submission]:
+    """All that was submitted to the newest run of a batch; first what the run before left it.
+
+    Raises:
+        NotSigned: if somebody else began it.
+    """
+    name = batch_workflow_id(batch)
+    converter = in_workflow(client, name)
+    async for event in client.get_workflow_handle(name).fetch_history_events():
+        if (submission := await _submission(event, converter)) is not None:
+            yield submission
+
+
+async def figures(client: Client, batch: str) -> Submission | None:
+    """How many jobs run at a time, what they may spend, by which queues their limited calls go and
+    who is told of ends, as it holds for the newest run of a batch; None if it was given nothing.
+    """
+    last: Submission | None = None
+    async for one in submissions(client, batch):
+        # As the workflow takes them: what is left out there stays as it was.
+        kept = (
+            {"budget": one.budget or last.budget, "routes": one.routes or last.routes}
+            if last is not None
+            else {}
+        )
+        last = one.model_copy(update={"jobs": (), "pages": (), "rerun": (), "ends": {}, **kept})
+    return last
+
+
+async def _submission(event: HistoryEvent, converter: DataConverter) -> Submission | None:
+    begun = event.workflow_execution_started_event_attributes.input
+    if begun.payloads:
+        (order,) = await converter.decode(begun.payloads, [BatchOrder])
+        return _carried(order.carried) if order.carried is not None else None
+    accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+    if accepted.name == "submit":
+        (submitted,) = await converter.decode(accepted.args.payloads, [Submission])
+        return Submission.model_validate(submitted)
+    signal = event.workflow_execution_signaled_event_attributes
+    if signal.signal_name == "retry" and len(signal.input.payloads) == 1:
+        # The workflow drops those that are not signed.
+        with suppress(NotSigned):
+            (again,) = await converter.decode(signal.input.payloads, [Submission])
+            return Submission.model_validate(again)
+    return None
+
+
+def _carried(carried: BatchCarried) -> Submission:
+    return Submission(
+        jobs=carried.waiting,
+        concurrency=carried.concurrency,
+        pages=carried.pages,
+        budget=_budget(carried.purse),
+        routes=carried.routes,
+        on_finish=carried.finishing.order,
+    )
+
+
+def _budget(carried: CarriedPurse | None) -> BatchBudget | None:
+    if carried is None:
+        return None
+    amount = carried.purse.budget
+    wall = datetime.fromisoformat(carried.until).timestamp() if carried.until else None
+    return BatchBudget(
+        turns=amount.turns,
+        tokens=amount.tokens,
+        usd=amount.usd,
+        wall_seconds=wall - carried.began if wall is not None else None,
+    )
