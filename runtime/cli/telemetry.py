@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -26,7 +26,8 @@ VARIABLE = "HOLDFAST_METRICS"
 TRACES = "HOLDFAST_TRACES"
 """The environment variable that names the collector of traces."""
 
-_TRACING = "activities.tracing"
+_ends: set[Callable[[], None]] = set()
+"""What sends the last traces, once some are sent: most commands load nothing for that."""
 
 _TRACES_PATH = "/v1/traces"
 
@@ -120,6 +121,7 @@ def begin_traces(provider: TracerProvider | None = None) -> bool:
         from activities import tracing
 
         tracing.begin_with(provider)
+        _ends.add(tracing.end)
         return True
     endpoint = traces_endpoint()
     if endpoint is None:
@@ -127,6 +129,7 @@ def begin_traces(provider: TracerProvider | None = None) -> bool:
     from activities import tracing
 
     tracing.begin(endpoint)
+    _ends.add(tracing.end)
     return True
 
 
@@ -154,8 +157,5 @@ def flush_traces() -> None:
 
 def end_traces() -> None:
     """Send what is left of the traces, if any are sent, and wait for it a little."""
-    # Not imported for this alone: most commands send no traces.
-    if _TRACING in sys.modules:
-        from activities import tracing
-
-        tracing.end()
+    for end in _ends:
+        end()
