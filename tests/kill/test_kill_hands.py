@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -161,6 +162,15 @@ class Hands:
             kill_group(process)
             raise
 
+    def _wait(self, condition: Callable[[], bool], what: str, process: Process) -> None:
+        """As ``wait_for``; a failure tells what the command said."""
+        try:
+            wait_for(condition, what, alive=process)
+        except AssertionError as error:
+            for said in sorted(self.path.glob(f"said-{self.given}.*")):
+                error.add_note(f"{said.name}: {said.read_text()[-4_000:]}")
+            raise
+
     def effects(self) -> int:
         """How many effects are archived."""
         keys = open_store(str(self.home.archive)).list("b/a/turns/")
@@ -168,7 +178,7 @@ class Hands:
 
     def await_effect(self, mark: int, process: Process) -> None:
         """Wait until so many effects are archived."""
-        wait_for(lambda: self.effects() >= mark, f"effect {mark} is archived", alive=process)
+        self._wait(lambda: self.effects() >= mark, f"effect {mark} is archived", process)
 
     def kill_next(self, process: Process, name: bytes) -> None:
         """Kill the next process that the command's has started for its jobs and whose command line
@@ -187,7 +197,7 @@ class Hands:
                     os.kill(pid, signal.SIGKILL)
             return bool(found)
 
-        wait_for(killed, f"there is a process of {name!r}", alive=process)
+        self._wait(killed, f"there is a process of {name!r}", process)
 
     def kill_server(self, process: Process) -> None:
         """Kill the server; the next one if the last has just been killed."""
@@ -199,7 +209,7 @@ class Hands:
             os.kill(info.pid, signal.SIGKILL)
             return True
 
-        wait_for(killed, "there is a server", alive=process)
+        self._wait(killed, "there is a server", process)
 
     def archive(self) -> JobArchive:
         """The job's, opened anew."""
