@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from runtime.archive.job import JobArchive
 from runtime.archive.standings import spent_below
@@ -42,6 +42,8 @@ from runtime.server.target import Target
 from runtime.worker.crew import JOBS_EACH, Crew, fitting_size, is_member
 from runtime.worker.presence import attended
 from workflows.messages import JobOutcome, JobProgress, batch_queue
+
+Answer = TypeVar("Answer")
 
 _LOOKED_AT = 4
 """So many of a batch's jobs tell whether there will be work to do."""
@@ -111,7 +113,7 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
     """Say what ``run_batch`` would do, and start nothing but the embedded server to ask."""
     store = await asyncio.to_thread(archive_of, request.batch.store)
     async with connect(request.target) as connection:
-        plan = await _planned(Control(connection.client, store), request)
+        plan = await _planned(Control(connection.client, store), request, connection)
     reporter.planned(plan, "dry run: nothing is started")
     reporter.listed(plan)
     if request.lost is Lost.REFUSED:
@@ -292,7 +294,7 @@ async def _run(
 ) -> int:
     control = Control(connection.client, store)
     reporter.waiting("asking how the jobs stand")
-    plan = await _without_lost(control, request, connection.address)
+    plan = await _without_lost(control, request, connection)
     reporter.planned(plan, _where(connection))
     seen = Seen(plan.ended)
     interrupted = False
@@ -303,7 +305,7 @@ async def _run(
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")
-            await _submit(control, plan, connection)
+            await _asked(connection, lambda: control.submit(plan))
             watching = asyncio.create_task(
                 tell_of_full_disks(_written(connection, store), note, request.again), name="disks"
             )
@@ -319,29 +321,27 @@ async def _run(
     return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
 
 
-async def _without_lost(control: Control, request: Request, address: str) -> Plan:
+async def _without_lost(control: Control, request: Request, connection: Connection) -> Plan:
     """What to do with each job, once those that are lost go on again.
 
     Raises:
         InputError: if some are, and the user has not said what is to become of them.
     """
-    plan = await _planned(control, request)
+    plan = await _planned(control, request, connection)
     if not plan.counted(Start.LOST):
         return plan
     if request.lost is Lost.REFUSED:
-        refuse_lost(plan, address, request.again)
+        refuse_lost(plan, connection.address, request.again)
     await resume_lost(control.client, control.store, plan)
     # Anew: what was lost has a run now.
-    return await _planned(control, request)
+    return await _planned(control, request, connection)
 
 
-async def _submit(control: Control, plan: Plan, connection: Connection) -> None:
+async def _asked(connection: Connection, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """What ``ask`` comes to, which may be asked any number of times."""
     # The embedded server may be killed and started again meanwhile; at any other, the SDK's own
     # tries must do.
-    if connection.embedded is None:
-        await control.submit(plan)
-    else:
-        await through_restarts(lambda: control.submit(plan))
+    return await (ask() if connection.embedded is None else through_restarts(ask))
 
 
 def _load(batch: BatchSpec, store: ObjectStore) -> None:
@@ -375,9 +375,10 @@ def _written(connection: Connection, store: ObjectStore) -> list[Path]:
     return folders if archive is None else [*folders, archive]
 
 
-async def _planned(control: Control, request: Request) -> Plan:
-    return await control.plan(
-        request.batch, rerun_failed=request.rerun_failed, anew=request.lost is Lost.ANEW
+async def _planned(control: Control, request: Request, connection: Connection) -> Plan:
+    again, anew = request.rerun_failed, request.lost is Lost.ANEW
+    return await _asked(
+        connection, lambda: control.plan(request.batch, rerun_failed=again, anew=anew)
     )
 
 

@@ -28,12 +28,22 @@ from runtime.server.authentic import (
     key_of,
     signed_converter,
 )
-from runtime.server.embedded import NAMESPACE, ServerState, server_in_use, server_status
+from runtime.server.embedded import (
+    NAMESPACE,
+    ServerState,
+    ensure_server,
+    server_in_use,
+    server_status,
+)
 from runtime.server.leaving import leave_in_order
+from runtime.server.process import ServerInfo
 from runtime.server.target import Target
 
 CONNECT_SECONDS = 10.0
 """How long connecting to a server may take."""
+
+CONNECT_TRIES = 6
+"""How often an embedded server is connected to that does not answer although it did."""
 
 CLOUD = ".tmprl.cloud"
 
@@ -109,10 +119,27 @@ async def connect(
         return
     home = home or state_home()
     async with server_in_use(home) as server:
-        embedded = ClientConfigProfile(address=server.address, namespace=NAMESPACE)
-        connection = await _connect_to(embedded, home, encryption)
+        connection = await _connect_to_embedded(server, home, encryption)
         with _told_as_server_error(connection.address):
             yield dataclasses.replace(connection, embedded=home, ui_url=server.ui_url)
+
+
+async def _connect_to_embedded(
+    server: ServerInfo, home: Home, encryption: EncryptionKeys | None
+) -> Connection:
+    """A client of the embedded server, which whoever needs it starts again if it was killed since
+    it last answered.
+    """
+    for _ in range(CONNECT_TRIES - 1):
+        try:
+            return await _connect_to(_profile_of(server), home, encryption)
+        except ServerError:
+            server = await ensure_server(home)
+    return await _connect_to(_profile_of(server), home, encryption)
+
+
+def _profile_of(server: ServerInfo) -> ClientConfigProfile:
+    return ClientConfigProfile(address=server.address, namespace=NAMESPACE)
 
 
 @contextmanager

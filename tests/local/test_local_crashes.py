@@ -5,14 +5,17 @@ import json
 import os
 import signal
 import socket
+import time
 
 import pytest
 from temporalio.service import RPCError
 
 from runtime.base.errors import ServerError
 from runtime.base.home import Home
+from runtime.server import connection
 from runtime.server import embedded as local
 from runtime.server import process as local_process
+from runtime.server.connection import Target
 from runtime.server.embedded import ServerState, ensure_server, server_in_use, server_status
 from tests.local.helpers import client_of, is_running, kill, python, start_job
 
@@ -116,6 +119,31 @@ async def test_server_that_dies_in_use_is_started_again(home: Home) -> None:
                     break
                 except RPCError:
                     await asyncio.sleep(0.1)
+
+
+async def test_a_server_that_is_killed_before_it_is_connected_to_is_started_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has answered, and nobody is connected yet who would wait for it."""
+    killed: list[int] = []
+
+    def just_before() -> None:
+        if not killed:
+            info = local_process.read_info(home)
+            assert info is not None
+            os.kill(info.pid, signal.SIGKILL)
+            killed.append(info.pid)
+            while local_process.is_alive(home):
+                time.sleep(0.02)
+        leave_in_order()
+
+    leave_in_order = connection.leave_in_order
+    monkeypatch.setattr(connection, "leave_in_order", just_before)
+    async with connection.connect(Target(), home=home) as connected:
+        await start_job(connected.client, "kept")
+        info = local_process.read_info(home)
+        assert info is not None
+        assert killed != [info.pid]
 
 
 async def test_starter_killed_right_after_the_launch(home: Home) -> None:
