@@ -19,6 +19,11 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.purse import NOTHING, Ask, Granted, Purse, plus
     from workflows.messages import CarriedPurse, JobOrder, JobOutcome
 
+STRANGERS_TOLD = "unknown-jobs-are-told"
+"""The patch since which a batch answers jobs that it does not hold."""
+
+NOT_HELD = "the run of the batch that granted the job what it may spend has ended"
+
 
 class Granting:
     """What the jobs of one batch are granted of its budget, if it has one.
@@ -77,10 +82,17 @@ class Granting:
         return job.model_copy(update={"granted": slice or NOTHING, "refused": refused})
 
     def ask(self, ask: Ask) -> None:
-        """A job wants more."""
+        """A job wants more. One that the batch does not hold, such as one that was reset after an
+        earlier run of the batch had ended, is told that there is nothing for it.
+        """
         if self._purse is not None:
             self._purse.ask(ask)
             self._answer()
+        held = self._purse is not None and ask.job in self._purse.held
+        if not held and workflow.patched(STRANGERS_TOLD):
+            key = JobKey(batch=self._batch, job=ask.job)
+            # Its run alone: a later one of the same name may be held by then.
+            self._soon(self._tell(key, Granted(reason=NOT_HELD), run=ask.run))
 
     def ended(self, name: str, outcome: JobOutcome | None) -> None:
         """A job has ended; what it did not spend is there for others."""
@@ -100,9 +112,9 @@ class Granting:
             for name, granted in self._purse.settle().items():
                 self._soon(self._tell(JobKey(batch=self._batch, job=name), granted))
 
-    async def _tell(self, key: JobKey, granted: Granted) -> None:
+    async def _tell(self, key: JobKey, granted: Granted, *, run: str = "") -> None:
         """Tell a job; what is granted to one that has ended comes back with its end."""
-        job = workflow.get_external_workflow_handle(job_workflow_id(key))
+        job = workflow.get_external_workflow_handle(job_workflow_id(key), run_id=run or None)
         # The job may have ended meanwhile.
         with contextlib.suppress(FailureError):
             await job.signal("grant", granted)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 from stage import Stage, replayer
 
-from runtime.base.spec.models import BatchBudget, Budget, Retry
+from runtime.base.spec.models import Amount, BatchBudget, Budget, Retry
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.job.purse import Ask
 from runtime.job.stops import Cause, JobStatus
-from tests.eventually import until_phase, until_turn
+from tests.eventually import SECONDS, until_phase, until_turn
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import ProviderServer
 from workflows import slices
+from workflows.batch import BatchWorkflow
 from workflows.granting import Granting
 from workflows.job import JobWorkflow
 from workflows.messages import JobOutcome, Note
@@ -106,6 +108,31 @@ async def test_a_wish_that_was_lost_is_asked_again(
     assert [wish.waits for wish in heard[:3]] == [False, True, True]
     job = stage.client.get_workflow_handle(job_workflow_id(order.key))
     await replayer().replay_workflow(await job.fetch_history())
+
+
+@pytest.mark.parametrize("budget", [None, BatchBudget(turns=100)])
+async def test_a_job_that_the_batch_does_not_hold_ends_with_the_reason(
+    stage: Stage, budget: BatchBudget | None
+) -> None:
+    """As one that was reset after an earlier run of its batch had ended: it has used up what that
+    run granted it.
+    """
+    other = stage.order([{"code": "finish(1)", "delay": 3600.0}], id="other")
+    batch = await stage.submit(other, concurrency=1, budget=budget)
+    stranger = stage.order(["x = 1", "x = 2", "finish(x)"], id="a")
+    stage.started.append(job_workflow_id(stranger.key))
+    job = await stage.client.start_workflow(
+        JobWorkflow.run,
+        stranger.model_copy(update={"granted": Amount(turns=1)}),
+        id=stage.started[-1],
+        task_queue=stage.queue,
+    )
+    outcome = await asyncio.wait_for(job.result(), SECONDS)
+    assert (outcome.status, outcome.turns) == (JobStatus.BUDGET, 1)
+    assert outcome.reason == "the run of the batch that granted the job what it may spend has ended"
+    await batch.signal(BatchWorkflow.withdraw, Note.of("other"))
+    await batch.result()
+    await replayer().replay_workflow(await batch.fetch_history())
 
 
 async def test_failed_attempts_that_use_up_a_slice_end_no_job(stage: Stage) -> None:
