@@ -10,7 +10,7 @@ from typing import Any
 
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
-from temporalio.exceptions import CancelledError
+from temporalio.exceptions import CancelledError, TerminatedError
 
 from activities.batch_contracts import (
     AgainOrder,
@@ -95,15 +95,21 @@ class BatchActivities:
                 await asyncio.gather(*waiting, return_exceptions=True)
 
     async def _end(self, batch: str, job: Followed) -> FollowedEnd:
-        handle = self._client.get_workflow_handle(
-            job_workflow_id(JobKey(batch=batch, job=job.job)),
-            run_id=job.run,
-            result_type=dict[str, Any],
-        )
-        try:
-            return FollowedEnd(job=job.job, outcome=await handle.result())
-        except WorkflowFailureError as error:
-            return FollowedEnd(job=job.job, cancelled=isinstance(error.cause, CancelledError))
+        workflow, run = job_workflow_id(JobKey(batch=batch, job=job.job)), job.run
+        while True:
+            handle = self._client.get_workflow_handle(
+                workflow, run_id=run, result_type=dict[str, Any]
+            )
+            try:
+                return FollowedEnd(job=job.job, outcome=await handle.result())
+            except WorkflowFailureError as error:
+                newest = await self._client.get_workflow_handle(workflow).describe()
+                # A reset ends a run by terminating it, and has another one go on in its chain.
+                is_reset = newest.raw_info.first_run_id == job.run and newest.run_id != run
+                if not (isinstance(error.cause, TerminatedError) and is_reset):
+                    cancelled = isinstance(error.cause, CancelledError)
+                    return FollowedEnd(job=job.job, cancelled=cancelled)
+                run = newest.run_id
 
     @activity.defn(name="definition_of_job")
     async def definition_of_job(self, order: AgainOrder) -> Definition:

@@ -26,6 +26,7 @@ from runtime.client.withdrawing import in_pages, withdraw
 from runtime.job.stops import Cause, JobStatus
 from runtime.worker.worker import make_worker
 from tests.eventually import eventually
+from tests.replay.replays import rerun, reset_job, turn_of
 from workflows import batch as batches
 from workflows.messages import batch_queue
 
@@ -251,4 +252,30 @@ async def test_failed_jobs_are_started_again(stage: Stage, control: Control) -> 
     await control.submit(rerun)
     await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
     assert [len(stage.archive(spec).runs()) for spec in specs[:3]] == [6, 2, 1]
+    await histories(stage)
+
+
+async def test_a_job_that_is_reset_after_its_batch_went_on_in_another_run_is_followed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reset ends the run that the batch knew; the job ends as the newest one does."""
+    monkeypatch.setattr(batches, "MOST_EVENTS", 30)
+    slow = stage.order(["x = 1", {"code": "finish(x)", "delay": 3600.0}], id="slow")
+    others = [stage.order([{"code": "finish(1)"}], id=f"j{n}") for n in range(6)]
+    batch = await stage.submit(slow, *others, concurrency=2)
+    archive = JobArchive(stage.store, stage.batch, "slow")
+    await turn_of(archive, 1)
+
+    async def went_on() -> bool:
+        newest = await stage.client.get_workflow_handle(batch.id).describe()
+        return newest.run_id != batch.first_execution_run_id
+
+    await eventually(went_on, "the batch goes on in another run")
+    for statement in ("x = 2", "finish(7)"):
+        run = archive.runs()[-1]
+        made = await reset_job(stage, "slow", rerun(stage, "slow", run, 1, statement=statement))
+        await eventually(lambda run=made.run: run in archive.runs(), "the new run begins")
+    assert (await batch.result()).ended == dict.fromkeys(
+        ("slow", *(f"j{n}" for n in range(6))), JobStatus.SUCCEEDED
+    )
     await histories(stage)
