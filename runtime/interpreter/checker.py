@@ -79,7 +79,10 @@ def feed(stubs: str, source: str, seconds: float) -> None:
         NoVerdict: if no process lives long enough to tell.
     """
     for _ in range(TRIES):
-        warm = _take(stubs)
+        try:
+            warm = _take(stubs)
+        except pool.NoVerdict:
+            continue
         used, kept = warm.checks > 0, False
         try:
             kept = _fed(warm, source, seconds)
@@ -173,17 +176,27 @@ def _take(stubs: str) -> _Warm:
     session = processes.checkout(
         limits=pool.limits(), type_check=True, type_check_stubs=stubs, type_check_format="concise"
     )
-    session.__enter__()
+    try:
+        pool.begin(session)
+    except BaseException:
+        _left()
+        raise
     return _Warm(stubs, session)
 
 
 def _give_back(warm: _Warm, *, kept: bool) -> None:
-    global _open
     warm.checks += 1
     with _lock:
         if kept and warm.checks < CHECKS and _pool is not None:
             _idle.append(warm)
             return
+    _left()
+    warm.end()
+
+
+def _left() -> None:
+    """One is open no more."""
+    global _open
+    with _lock:
         # ``close`` counts from nothing again, also while this one was out.
         _open = max(_open - 1, 0)
-    warm.end()

@@ -16,10 +16,12 @@ from __future__ import annotations
 import atexit
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic_monty import Monty, MontySession, OSPolicy, ResourceLimits
+from pydantic_monty import Monty, MontyCrashedError, MontySession, OSPolicy, ResourceLimits
 
 PROCESSES: Final = 8
 """Interpreter processes of each pool, and workflow tasks at a time, in one worker."""
@@ -147,10 +149,14 @@ def close() -> None:
         pool.__exit__(None, None, None)
 
 
-def session(*, seed: str = "", replay: bool = False) -> MontySession:
-    """A session for running statements.
+@contextmanager
+def session(*, seed: str = "", replay: bool = False) -> Iterator[MontySession]:
+    """A session for running statements, within the block.
 
     ``seed`` starts ``random``; the clock asks the host; sleeping takes no time.
+
+    Raises:
+        NoVerdict: as ``begin``.
     """
     policy: OSPolicy = {
         "datetime": "call_host",
@@ -163,4 +169,22 @@ def session(*, seed: str = "", replay: bool = False) -> MontySession:
             _running.pool = started()
             atexit.register(close)
         pool = _running.pool
-    return pool.checkout(limits=limits(replay=replay), os_policy=policy)
+    made = pool.checkout(limits=limits(replay=replay), os_policy=policy)
+    begin(made)
+    with ExitStack() as ending:
+        ending.push(made)
+        yield made
+
+
+def begin(session: MontySession) -> None:
+    """Give a session its process.
+
+    Raises:
+        InterpreterStopped: if that one was told to stop.
+        NoVerdict: if it ended before it was asked anything.
+    """
+    try:
+        session.__enter__()
+    except MontyCrashedError as crash:
+        raise_if_stopped(crash)
+        raise NoVerdict(f"the interpreter's process ended as it began: {crash}") from crash

@@ -326,11 +326,11 @@ def warm_up(roles: Roles = EVERY) -> None:
 
 
 def _warm_interpreters() -> None:
-    # An interpreter that cannot start on a busy machine is no reason not to work: it is tried again
-    # when it is needed.
+    # An interpreter that cannot start on a busy machine, or is killed as it starts, is no reason
+    # not to work: it is tried again when it is needed.
     with suppress(GaveUp, pool.NoVerdict):
         check("", "", {}, frozenset())
-    with pool.session():
+    with suppress(pool.NoVerdict), pool.session():
         pass
 
 

@@ -21,6 +21,7 @@ from runtime.interpreter.executions import ExecutionStatus
 from runtime.interpreter.job_host import JobHost
 from runtime.interpreter.objections import NO_OBJECTION
 from runtime.interpreter.run import Verdict, VerdictStatus
+from runtime.worker import worker
 
 COMPUTES = "n = 0\nwhile n < 300_000: n += 1\nprint(n)"
 
@@ -221,6 +222,51 @@ def test_a_checker_that_was_killed_is_replaced(workspace: Path) -> None:
     refused = run.typecheck.check("nobody()", "", {}, frozenset()).refusal
     assert refused is not None
     assert refused.type == "TypeCheckError"
+
+
+@contextlib.contextmanager
+def all_killed() -> Iterator[None]:
+    """Every process that this one starts within the block is killed."""
+    over = threading.Event()
+
+    def strike() -> None:
+        children = Path(f"/proc/{os.getpid()}/task")
+        while not over.is_set():
+            for listed in children.glob("*/children"):
+                for pid in listed.read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+
+    striking = threading.Thread(target=strike)
+    striking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        striking.join()
+
+
+def test_a_process_that_is_killed_as_it_begins_says_nothing() -> None:
+    """What needed it is tried again: a worker that starts does without, a check has another one."""
+    pool.close()
+    checker.close()
+    ended = 0
+    with all_killed():
+        while not ended:
+            try:
+                with pool.session():
+                    pass
+            except pool.NoVerdict:
+                ended += 1
+        worker._warm_interpreters()
+        with contextlib.suppress(pool.NoVerdict):
+            for n in range(pool.PROCESSES):
+                run.typecheck.check("1", f"def f{n}() -> int: ...", {}, frozenset())
+    assert checker._open == len(checker._idle)
+    refused = run.typecheck.check("nobody()", "", {}, frozenset()).refusal
+    assert refused is not None
+    with pool.session() as session:
+        assert session.feed_run("1 + 1") == 2
 
 
 def test_more_jobs_than_processes_have_their_checkers() -> None:
