@@ -32,6 +32,8 @@ from runtime.server.process import (
     TERM_SECONDS,
     Launched,
     ServerInfo,
+    begin_database,
+    database_is_made,
     free_ports,
     is_alive,
     last_ports,
@@ -272,12 +274,15 @@ async def _ensure(home: Home) -> ServerInfo:
     if is_alive(home):
         info = read_info(home)
         if info is not None and await _prepare(info, lambda: is_alive(home), SILENT_SECONDS):
+            database_is_made(home)
             return info
         await terminate(home)
     binary = await find_binary(home)
     for _ in range(START_TRIES):
+        begin_database(home)
         launched = launch(home, binary, free_ports(ports, ui=_wants_ui(home)))
         if await _serves(launched):
+            database_is_made(home)
             return launched.info
         killed = launched.process.poll() == -signal.SIGKILL
         if not killed and not _lost_its_port(home, launched):

@@ -212,6 +212,25 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
     return Launched(process, info.model_copy(update={"pid": process.pid}), log_start)
 
 
+def begin_database(home: Home) -> None:
+    """Have the next server make its database, where there is none, or where the one that was to
+    make it was killed meanwhile: no server begins with a part of one, in which nothing is yet.
+
+    ``start.lock`` is held and no server lives.
+    """
+    making = _making(home)
+    if making.exists():
+        for suffix in ("", "-wal", "-shm"):
+            home.database.with_name(home.database.name + suffix).unlink(missing_ok=True)
+    elif not home.database.exists():
+        making.touch(mode=0o600)
+
+
+def database_is_made(home: Home) -> None:
+    """Note that a server has served with its database; ``start.lock`` is held."""
+    _making(home).unlink(missing_ok=True)
+
+
 def _launcher(home: Home, info: ServerInfo) -> list[str]:
     """The shell that says who it is, and becomes the server."""
     before, after = '{"pid":', "," + info.model_dump_json(exclude={"pid"})[1:]
@@ -351,6 +370,10 @@ def _private(path: str, flags: int) -> int:
 
 def _alive_lock(home: Home) -> Path:
     return home.server / "alive.lock"
+
+
+def _making(home: Home) -> Path:
+    return home.server / "making"
 
 
 def _state_file(home: Home) -> Path:

@@ -77,6 +77,36 @@ async def test_a_server_that_is_killed_as_it_starts_is_started_again(
     assert launched[1].info == info
 
 
+def begun(home: Home) -> None:
+    """Returns when there is a database, of which the server has not made everything yet."""
+    while not home.database.exists() or not home.database.stat().st_size:
+        time.sleep(0.001)
+
+
+async def test_a_database_that_is_half_made_is_made_anew(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server was killed as soon as there was a file, and no other would begin with that."""
+    launched: list[local_process.Launched] = []
+
+    async def serves(one: local_process.Launched) -> bool:
+        launched.append(one)
+        if len(launched) == 1:
+            await asyncio.to_thread(begun, home)
+            one.process.kill()
+            one.process.wait()
+        return await wait(one)
+
+    wait = local._serves
+    monkeypatch.setattr(local, "_serves", serves)
+    first = await ensure_server(home)
+    await start_job(await client_of(first), "kept")
+    await kill(home, first)
+    second = await ensure_server(home)
+    assert await is_running(await client_of(second), "kept")
+    assert len(launched) == 3
+
+
 async def test_a_port_that_is_lost_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process listens on the chosen port first, and is gone when the server has ended:
     other ports are chosen.
