@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.jobsfile.expand import Expansion, too_many
+from runtime.jobsfile.limited import Unmatched
 from runtime.jobsfile.messages import describe, without_consequences
 from runtime.jobsfile.packed import Packed
 from runtime.jobsfile.problems import Location, Problems, shown
@@ -67,11 +68,16 @@ def load(path: Path | str) -> Loaded:
         problems.raise_if_any()
         raise AssertionError("a header that does not validate has a problem")
     batch = header.batch or _stem(path, problems)
+    limits = limits_of(header.limits)
+    unmatched = Unmatched(limits)
     resolver = Resolver(path.parent.resolve(), header, problems)
     # Tools were imported in a process, which is not needed any longer then.
     with closing(resolver):
-        jobs = Packed(resolver.jobs(written), _as_json, JobSpec.model_validate)
+        jobs = Packed(unmatched.of(resolver.jobs(written)), _as_json, JobSpec.model_validate)
     store = resolver.store()
+    problems.raise_if_any()
+    # Of jobs that are all there: what one that is wrong has is not known.
+    unmatched.note(problems)
     problems.raise_if_any()
     return Loaded(
         BatchSpec(
@@ -79,7 +85,7 @@ def load(path: Path | str) -> Loaded:
             concurrency=header.concurrency,
             store=store,
             budget=batch_budget(header.budget),
-            limits=limits_of(header.limits),
+            limits=limits,
             priority=header.priority,
             on_finish=resolver.on_finish(),
             jobs=jobs,

@@ -117,6 +117,38 @@ def test_a_wrong_file(refuse: Refuse, text: str, message: str) -> None:
     assert refuse(text) == f"jobs.yaml:{message}"
 
 
+def test_limits_that_no_job_is_under(refuse: Refuse) -> None:
+    """They would bound nothing: each is named, with what there is."""
+    assert refuse(
+        "limits:\n"
+        "  models:\n"
+        "    'opnai/*': {concurrent: 1}\n"
+        "    'openai/*': {concurrent: 1}\n"
+        "  tools:\n"
+        "    'mytools:serch': {concurrent: 1}\n"
+        "    'mytools:fetch': {concurrent: 1}\n"
+        "jobs:\n"
+        "- {id: a, goal: g, workspace: src, model: openai/x, tools: ['mytools:search']}\n"
+        "- {id: b, goal: g, workspace: src, model: other, tools: ['mytools:fetch']}\n"
+    ) == (
+        "jobs.yaml:3: limits.models['opnai/*']: matches no model of the jobs; they have"
+        " 'openai/x', 'other'\n"
+        "jobs.yaml:6: limits.tools['mytools:serch']: no job has this tool; they have"
+        " 'mytools:search', 'mytools:fetch'"
+    )
+
+
+def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
+    """Of many models the first are named; without tools there are none."""
+    jobs = [f"- {{id: j{n}, goal: g, workspace: src, model: m{n}}}\n" for n in range(30)]
+    head = "limits: {models: {x: {concurrent: 1}}, tools: {'a:b': {concurrent: 1}}}\njobs:\n"
+    models = ", ".join(f"'m{n}'" for n in range(8))
+    assert refuse(head + "".join(jobs)).splitlines() == [
+        f"jobs.yaml:1: limits.models.x: matches no model of the jobs; they have {models}, others",
+        "jobs.yaml:1: limits.tools['a:b']: no job has this tool; they have none",
+    ]
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
