@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
         FollowedEnds,
         FollowOrder,
     )
-    from runtime.base.spec.limits import memo_of
+    from runtime.base.spec.limits import QUEUES, memo_of
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
     from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
@@ -65,6 +65,9 @@ CARRIED_BYTES = 1_000_000
 
 TOLD, CARRIED_TOLD, NEWS = 1_000, 200, 200
 """Ends that are remembered, those that the next run is told of, and those in one answer."""
+
+QUEUES_TOLD = "limits-upserted"
+"""The patch since which the memo of a batch names the queues of what it was given later."""
 
 FOLLOWED_FOR = timedelta(hours=6)
 """How long one activity may follow the jobs of an earlier run until one of them ends."""
@@ -109,6 +112,7 @@ class BatchWorkflow(Ordered):
         """How many things go on that the run may not end in the midst of."""
         self.full = False
         self.routes = carried.routes
+        self.memo_changed = False
         self.paused = carried.paused
         self.granting = Granting(
             order.batch, carried.purse, lambda work: self.soon(work, whole=True)
@@ -275,7 +279,9 @@ class BatchWorkflow(Ordered):
                     paused=self.paused,
                     finishing=self.finishing.carried,
                 ),
-            )
+            ),
+            # Else the next run has what this one began with.
+            memo=workflow.memo() if self.memo_changed else None,
         )
 
     def start(self, job: JobOrder) -> None:
@@ -390,6 +396,7 @@ class BatchWorkflow(Ordered):
         self.concurrency = submission.concurrency
         self.granting.take(submission.budget, submission.concurrency)
         self.routes = self.finishing.routes = submission.routes or self.routes
+        self.tell_queues()
         self.finishing.order = submission.on_finish
         self.pages.add(submission.pages)
         places = {job.key.job: place for place, job in enumerate(self.waiting)}
@@ -402,6 +409,18 @@ class BatchWorkflow(Ordered):
                     self.again[name] = job
             elif name not in self.ended or self.begins_anew(name, submission):
                 self.wait(job)
+
+    def tell_queues(self) -> None:
+        """Have the memo name all queues by which limited calls go, for crews and others who look
+        for work: those with which open jobs began, and those of the jobs to come.
+        """
+        known = workflow.memo_value(QUEUES, default=[], type_hint=list[str])
+        now = memo_of(self.routes)
+        more = sorted({*now.get(QUEUES, ())} - {*known})
+        # Asked only where there are others: elsewhere a release before this one does the same.
+        if more and workflow.patched(QUEUES_TOLD):
+            workflow.upsert_memo({**now, QUEUES: [*known, *more]})
+            self.memo_changed = True
 
     def begins_anew(self, name: str, submission: Submission) -> bool:
         """Whether the submission starts a job anew whose end its client has seen, be it open here

@@ -15,20 +15,23 @@ from temporalio.client import WorkflowHistory
 from runtime.archive import pages
 from runtime.archive.job import JobArchive
 from runtime.base.errors import NotFound
+from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
+from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id, open_on
 from runtime.client import control as controls
 from runtime.client.control import Control
 from runtime.client.plans import Plan, Start
 from runtime.client.watch import Ended, Retried, Watch
 from runtime.client.withdrawing import in_pages, withdraw
 from runtime.job.stops import Cause, JobStatus
+from runtime.server.rates import queues_of
 from runtime.worker.worker import make_worker
 from tests.eventually import eventually
 from tests.replay.replays import rerun, reset_job, turn_of
 from workflows import batch as batches
-from workflows.messages import batch_queue
+from workflows.batch import BatchWorkflow
+from workflows.messages import Note, Submission, batch_queue
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -278,4 +281,33 @@ async def test_a_job_that_is_reset_after_its_batch_went_on_in_another_run_is_fol
     assert (await batch.result()).ended == dict.fromkeys(
         ("slow", *(f"j{n}" for n in range(6))), JobStatus.SUCCEEDED
     )
+    await histories(stage)
+
+
+async def test_the_memo_of_a_batch_names_the_queues_of_what_it_was_given_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Crews look there, for those of open jobs too, also when the batch goes on in another run."""
+    monkeypatch.setattr(batches, "MOST_EVENTS", 30)
+    slow = stage.order([{"code": "finish(1)", "delay": 3600.0}], id="slow")
+    batch = await stage.submit(slow, concurrency=2, routes=Routes(archive="x", models=("one/*",)))
+    others = tuple(stage.order([{"code": "finish(1)"}], id=f"j{n}") for n in range(6))
+    await batch.execute_update(
+        BatchWorkflow.submit,
+        Submission(jobs=others, concurrency=2, routes=Routes(archive="x", tools=("two:f",))),
+    )
+    newest = stage.client.get_workflow_handle(batch.id)
+
+    async def went_on() -> bool:
+        return (await newest.describe()).run_id != batch.first_execution_run_id
+
+    async def named() -> bool:
+        query = f"{open_on(stage.queue)} AND WorkflowType = 'BatchWorkflow'"
+        return await queues_of(stage.client, query) == {"model:one/*@x", "tool:two:f@x"}
+
+    await eventually(named, "the memo names all queues")
+    await eventually(went_on, "the batch goes on in another run")
+    await eventually(named, "the memo names them still")
+    await batch.signal(BatchWorkflow.withdraw, Note.of("slow"))
+    await batch.result()
     await histories(stage)
