@@ -24,7 +24,7 @@ from typing import Any
 from runtime.archive.caches import Recent
 from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
 from runtime.archive.forms.trees import Pack, TreeForm
-from runtime.archive.frames import QUICK, compress
+from runtime.archive.frames import compress
 from runtime.archive.references import SHARED
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import digest_bytes
@@ -174,7 +174,7 @@ class Trees:
         tree = before.tree.changed(placed).equal_to(tree)
         form, written = self._listed(parent, before, tree, placed)
         if whole:
-            written.append(Part("data", compress(whole, level=QUICK), len(whole)))
+            written.append(Part("data", compress(whole), len(whole)))
         failpoint("tree.before_put")
         if not self._put(form, written):
             # It is there by another way, which may have begun with another base.
@@ -414,7 +414,7 @@ def _lines(
 ) -> Part:
     """A part with an entry a line."""
     text = "\n".join(json.dumps(_line(path, entry, numbers)) for path, entry in entries).encode()
-    return Part(name, compress(text, level=QUICK), len(text))
+    return Part(name, compress(text), len(text))
 
 
 def _line(path: str, entry: Entry | None, numbers: Mapping[str, int]) -> list[Any]:
