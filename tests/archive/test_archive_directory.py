@@ -41,6 +41,37 @@ def test_many_processes_share_a_directory(tmp_path: Path) -> None:
         assert store.get(key) in {f"{writer} {n}".encode() * 1000 for writer in range(4)}
 
 
+def test_a_directory_that_was_deleted_is_made_again(tmp_path: Path) -> None:
+    """A put into a directory that another process deleted since the last makes it again."""
+    store, other = DirectoryStore(tmp_path), DirectoryStore(tmp_path)
+    assert store.put_if_absent("job/turns/1", b"1")
+    other.remove("job/turns/1")
+    assert store.put_if_absent("job/turns/2", b"2")
+    assert list(other.list("")) == ["job/turns/2"]
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_a_directory_that_is_replaced_in_a_put_gets_the_object(
+    tmp_path: Path, unnamed: bool
+) -> None:
+    """A put that has its directory open while another process deletes it and makes it again writes
+    into the new one.
+    """
+    other = DirectoryStore(tmp_path)
+
+    class Late(DirectoryStore):
+        def _write(self, folder: int, path: str, data: bytes) -> bool:
+            self._unnamed = unnamed
+            if list(other.list("")) == ["job/1"]:
+                other.remove("job/1")
+                other.put_if_absent("job/2", b"2")
+            return super()._write(folder, path, data)
+
+    other.put_if_absent("job/1", b"1")
+    assert Late(tmp_path).put_if_absent("job/3", b"3")
+    assert list(other.list("")) == ["job/2", "job/3"]
+
+
 @pytest.mark.kill
 @pytest.mark.parametrize("point", ["mid_put", "before_link", "before_sync"])
 def test_a_kill_in_a_put_leaves_the_whole_object_or_none(tmp_path: Path, point: str) -> None:

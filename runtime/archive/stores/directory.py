@@ -23,9 +23,11 @@ from runtime.base.errors import ArchiveError, ObjectMissing
 from runtime.base.failpoints import failpoint
 
 _TMP = ".tmp"
+_NO_NAMES = frozenset({"", ".", ".."})
 _LEFTOVER_AGE_S = 86_400
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
 _O_TMPFILE = getattr(os, "O_TMPFILE", None)
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # How file systems and old kernels refuse O_TMPFILE: open(2) names EISDIR, ENOENT and EOPNOTSUPP.
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EPERM}
@@ -49,7 +51,7 @@ class DirectoryStore:
             ) from error
         # A file without a name is given one by its place in /proc.
         self._unnamed = _O_TMPFILE is not None and Path("/proc/self/fd").is_dir()
-        self._known: set[Path] = set()
+        self._known: set[str] = set()
         self._remove_leftovers()
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
@@ -57,13 +59,14 @@ class DirectoryStore:
 
         The object, its name and every directory above it are on disk when this returns.
         """
-        path = self._path(key)
+        path = self._name(key)
         try:
-            created = self._created(path, data)
-            # Also when the name was taken: another process may have linked it and not yet synced
-            # the directory, and what our caller reads from it must not be lost afterwards.
-            failpoint("store.directory.before_sync")
-            _sync_directory(path.parent)
+            try:
+                return self._created(path, data)
+            except FileNotFoundError:
+                # Another process deleted a job, and its directories with it.
+                self._known.clear()
+                return self._created(path, data)
         except OSError as error:
             advice = (
                 "; make room: what could not be written is tried again"
@@ -71,23 +74,21 @@ class DirectoryStore:
                 else ""
             )
             raise ArchiveError(f"cannot write {path}: {error.strerror}{advice}") from error
-        return created
 
-    def _created(self, path: Path, data: bytes) -> bool:
-        for again in (True, False):
-            self._make_directory(path.parent)
-            try:
-                self._write(path, data)
-            except FileExistsError:
-                return False
-            except FileNotFoundError:
-                # Another process deleted a job, and its directories with it.
-                if not again or path.parent.is_dir():
-                    raise
-                self._known.clear()
-                continue
-            break
-        return True
+    def _created(self, path: str, data: bytes) -> bool:
+        parent, _ = os.path.split(path)
+        self._make_directory(parent)
+        # One descriptor for the name and the sync: opening costs as much as linking.
+        folder = os.open(parent, _DIRECTORY)
+        try:
+            created = self._write(folder, path, data)
+            # Also when the name was taken: another process may have linked it and not yet synced
+            # the directory, and what our caller reads from it must not be lost afterwards.
+            failpoint("store.directory.before_sync")
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return created
 
     def get(self, key: str) -> bytes:
         """See ``ObjectStore``."""
@@ -136,7 +137,7 @@ class DirectoryStore:
                 # Somebody may write into it in between: then it stays.
                 with suppress(OSError):
                     folder.rmdir()
-                self._known.discard(folder)
+                self._known.discard(str(folder))
                 folder = folder.parent
             if folder.is_dir():
                 _sync_directory(folder)
@@ -181,62 +182,66 @@ class DirectoryStore:
 
     def _name(self, key: str) -> str:
         parts = key.split("/")
-        if (
-            not all(parts)
-            or any(p in {".", ".."} for p in parts)
-            or parts[0] == _TMP
-            or "\0" in key
-        ):
+        if not _NO_NAMES.isdisjoint(parts) or parts[0] == _TMP or "\0" in key:
             raise ArchiveError(f"{key!r} is not an object key")
         return f"{self._prefix}{key}"
 
-    def _make_directory(self, folder: Path) -> None:
+    def _make_directory(self, folder: str) -> None:
         """Create ``folder`` durably: a synced file in an unsynced directory is lost with it."""
         if folder in self._known:
             return
-        if not folder.is_dir():
-            self._make_directory(folder.parent)
+        parent, _ = os.path.split(folder)
+        if not os.path.isdir(folder):  # noqa: PTH112
+            self._make_directory(parent)
             with suppress(FileExistsError):
-                folder.mkdir(mode=_PRIVATE_DIRECTORY)
+                os.mkdir(folder, _PRIVATE_DIRECTORY)  # noqa: PTH102
         # Also where it was there: whoever made it may have been killed before the sync.
-        if folder != self.root:
-            _sync_directory(folder.parent)
+        if folder != str(self.root):
+            _sync_directory(parent)
         self._known.add(folder)
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _write(self, folder: int, path: str, data: bytes) -> bool:
+        """Whether the name was free."""
+        with suppress(FileExistsError):
+            self._link(folder, path, data)
+            return True
+        return False
+
+    def _link(self, folder: int, path: str, data: bytes) -> None:
         if not self._unnamed:
-            self._write_named(path, data)
+            self._write_named(folder, path, data)
             return
         assert _O_TMPFILE is not None
+        parent, name = os.path.split(path)
         try:
-            descriptor = os.open(
-                path.parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_FILE
-            )
+            descriptor = os.open(parent, _O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_FILE)
         except OSError as error:
             # ENOENT also means that the directory is gone, which is no reason to give O_TMPFILE up.
-            if error.errno not in _UNSUPPORTED or not path.parent.is_dir():
+            if error.errno not in _UNSUPPORTED or not Path(parent).is_dir():
                 raise
             self._unnamed = False
-            self._write_named(path, data)
+            self._write_named(folder, path, data)
             return
         try:
             _write_all(descriptor, data)
             failpoint("store.directory.before_link")
-            _link_open_file(descriptor, path)
+            # With a directory's descriptor Python calls linkat with AT_SYMLINK_FOLLOW; without one
+            # it calls link, which would link the symbolic link under /proc.
+            os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder, follow_symlinks=True)
         finally:
             os.close(descriptor)
 
-    def _write_named(self, path: Path, data: bytes) -> None:
-        folder = self.root / _TMP
-        folder.mkdir(exist_ok=True, mode=_PRIVATE_DIRECTORY)
-        descriptor, name = tempfile.mkstemp(dir=folder)
+    def _write_named(self, folder: int, path: str, data: bytes) -> None:
+        temporary = self.root / _TMP
+        temporary.mkdir(exist_ok=True, mode=_PRIVATE_DIRECTORY)
+        descriptor, name = tempfile.mkstemp(dir=temporary)
         try:
             try:
                 _write_all(descriptor, data)
             finally:
                 os.close(descriptor)
             failpoint("store.directory.before_link")
-            os.link(name, path)
+            os.link(name, os.path.split(path)[1], dst_dir_fd=folder)
         finally:
             Path(name).unlink(missing_ok=True)
 
@@ -270,19 +275,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
     os.fsync(descriptor)
 
 
-def _link_open_file(descriptor: int, path: Path) -> None:
-    """Give an open file without a name the name ``path``; FileExistsError if that is taken."""
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        # With a directory's descriptor Python calls linkat with AT_SYMLINK_FOLLOW; without one it
-        # calls link, which would link the symbolic link under /proc.
-        os.link(f"/proc/self/fd/{descriptor}", path.name, dst_dir_fd=folder, follow_symlinks=True)
-    finally:
-        os.close(folder)
-
-
-def _sync_directory(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _sync_directory(folder: str | Path) -> None:
+    descriptor = os.open(folder, _DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
