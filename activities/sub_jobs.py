@@ -166,6 +166,7 @@ def end_in(archive: JobArchive) -> SubJobEnd | None:
 
 
 def _unrecorded(child: JobKey, how: str) -> SubJobEnd:
-    """The end of a job of which the archive has none."""
+    """The end of a job of which the archive has none, so that nobody knows what it spent."""
     status = "cancelled" if how.lower() == "cancelled" else "failed"
-    return SubJobEnd(job=str(child), status=status, reason="it ended without a record of its end")
+    reason = "it ended without a record of its end"
+    return SubJobEnd(job=str(child), status=status, reason=reason, lost=True)

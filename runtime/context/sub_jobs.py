@@ -29,7 +29,10 @@ READ_SECONDS = 120.0
 
 
 class SubJobEnd(Compact):
-    """How the sub-job ``job`` (``BATCH/JOB``) ended, and what it spent with its own sub-jobs."""
+    """How the sub-job ``job`` (``BATCH/JOB``) ended, and what it spent with its own sub-jobs.
+
+    ``lost``: nobody knows what it spent.
+    """
 
     job: str
     status: str
@@ -37,6 +40,7 @@ class SubJobEnd(Compact):
     turns: int = 0
     tokens: int = 0
     usd: float = 0.0
+    lost: bool = False
 
 
 def address_of(job: str) -> str:

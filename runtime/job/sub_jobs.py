@@ -41,7 +41,8 @@ class SubJob(Value):
     @property
     def taken(self) -> Amount:
         """What it has of its job's budget: what it was lent, in the end what it spent."""
-        if self.end is None:
+        # Where nobody knows, it may have spent all: a budget errs on the side of less.
+        if self.end is None or self.end.lost:
             return self.lent
         return Amount(
             turns=self.end.turns, tokens=self.end.tokens, usd=round(max(self.end.usd, 0.0), 9)

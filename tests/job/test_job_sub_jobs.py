@@ -93,6 +93,18 @@ def test_what_a_sub_job_did_not_spend_comes_back() -> None:
     assert ledger.sub_jobs.spent("b/other") == Amount(turns=0, tokens=0, usd=0.0)
 
 
+def test_a_sub_job_of_whose_spending_nobody_knows_has_spent_what_it_was_lent() -> None:
+    """It is not taken for one that cost nothing, also not after a checkpoint."""
+    ledger = Ledger(BUDGET, started=0.0)
+    request = ledger.sub_jobs.asked(wish(), SPAWN, ledger.lendable(1))
+    ledger.sub_jobs.add(SubJob(job="b/1", parent="b/a", call=request.call, lent=request.lent))
+    ledger.sub_jobs.end([SubJobEnd(job="b/1", status="failed", lost=True)])
+    again = Ledger(BUDGET, started=0.0)
+    again.restore(ledger.saved())
+    assert again.left() == (8_000, 8.0)
+    assert again.sub_jobs.spent("b/a") == request.lent
+
+
 def test_a_tenth_of_the_budget_stays_with_the_job() -> None:
     """A job that has lent all that it may can still sum up."""
     ledger = Ledger(BUDGET, started=0.0)

@@ -164,6 +164,18 @@ async def test_a_job_that_ends_cancels_its_sub_jobs(stage: Stage) -> None:
     assert [(await child.result()).status for child in children] == [JobStatus.CANCELLED] * 2
 
 
+async def test_a_sub_job_that_was_terminated_may_have_spent_all(stage: Stage) -> None:
+    """No record says what it cost: its job, and so the batch, counts all that it was lent."""
+    spec = parent_of(stage, ["a = spawn('One.')", "wait(86_400)"], ["wait(86_400)"])
+    handle = await stage.start(spec)
+    child = await child_handle(stage)
+    await until_phase(child, "asleep")
+    await until_phase(handle, "asleep")
+    await child.terminate()
+    await handle.cancel()
+    assert (await handle.result()).lent == LENT
+
+
 async def test_what_is_not_there_is_not_lent(stage: Stage) -> None:
     """The statement is told why: too many, too much, nothing left, no goal, none allowed."""
     spec = parent_of(
