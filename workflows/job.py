@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -55,7 +56,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.failing import cause_in, cause_of, failed_in, given_up, wanted_by
     from workflows.limits import (
         CALL_LIMIT,
+        CHECK_LIMIT,
         CHECK_TRIES,
+        COMMAND_SLACK,
         SUMMARY_LIMIT,
         TOOL_LIMIT,
         sooner,
@@ -727,10 +730,14 @@ class JobWorkflow(Ordered):
             return
         self.phase = Phase.ENDING
         own = spec.writable is not None
+        until = self.moment.until_deadline()
+        # The tool's own limit ends its process, and says so; the activity's is for what else hangs.
+        seconds = spec.check.timeout or CHECK_LIMIT.total_seconds()
+        limit = timedelta(seconds=seconds * (spec.check.retries + 1)) + COMMAND_SLACK
         request = CheckRequest(
             key=self.order.key,
             turn=self.job.turn,
-            check=spec.check,
+            check=spec.check.model_copy(update={"timeout": seconds}),
             result=stop.result,
             workspace="" if own else spec.workspace,
             version=self.job.desk.workspace if own else "",
@@ -743,7 +750,8 @@ class JobWorkflow(Ordered):
                 request,
                 Checked,
                 id="check",
-                limit=TOOL_LIMIT,
+                limit=min(limit, TOOL_LIMIT),
+                until=until,
                 summary=f"check the result with {spec.check.name}",
                 tries=CHECK_TRIES,
                 **self.routing.to(Role.TOOLS),
@@ -751,7 +759,9 @@ class JobWorkflow(Ordered):
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
-            self.checked = Checked(remarks=f"the check could not be run: {cause_of(error)}")
+            late = given_up(error) and until is not None
+            why = self.job.ledger.deadline_reason() if late else cause_of(error)
+            self.checked = Checked(remarks=f"the check could not be run: {why}")
 
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""

@@ -33,6 +33,9 @@ RECORD_TRIES = RetryPolicy(
 They are counted, since hours in which no worker is there are none.
 """
 
+CHECK_LIMIT = timedelta(hours=1)
+"""How long a check may run that does not say so itself (``@tool(timeout=...)``)."""
+
 CHECK_TRIES = RetryPolicy(
     initial_interval=PATIENT.initial_interval,
     maximum_interval=PATIENT.maximum_interval,
@@ -69,4 +72,4 @@ OPEN_LIMIT = timedelta(hours=2)
 """One attempt at opening a workspace: a large directory is read, its set-up is run."""
 
 COMMAND_SLACK = timedelta(minutes=10)
-"""What an attempt at a command may take beside the time that the command may run."""
+"""What an attempt at a command, or a check, may take beside the time that this may run."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
@@ -15,12 +16,13 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from runtime.archive.notices import notices
 from runtime.base.spec.finish import OnFinish
-from runtime.base.spec.models import ToolSpec
+from runtime.base.spec.models import Budget, ToolSpec
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
+from workflows import job as job_workflow
 from workflows.batch import BatchWorkflow
 from workflows.messages import Note, Submission
 
@@ -193,3 +195,34 @@ async def test_a_result_is_given_a_score(stage: Stage) -> None:
     assert (end.score, end.remarks) == (1.5, "half")
     assert any(key.endswith("effect-690000") for key in end.effects)
     await replayer().replay_workflow(await stage.history())
+
+
+async def test_a_check_that_hangs_gives_no_score(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process is ended, the remarks say why, and the status is as before. The deadline of the
+    job bounds it too, with all its waits.
+    """
+    monkeypatch.setattr(job_workflow, "CHECK_LIMIT", timedelta(seconds=1))
+    (stage.path / "checks.py").write_text(
+        "import time\nfrom typing import Any\n\ndef hang(result: Any, workspace: str) -> float:\n"
+        '    """Never ends."""\n    time.sleep(10**6)\n    return 1.0\n'
+    )
+    check = ToolSpec(name="hang", target="checks:hang", search_path=str(stage.path), stub="")
+    budget = Budget(turns=9, tokens=10**9, usd=1000.0, deadline=3600.0)
+    outcome, archive = await stage.run(["finish(3)"], check=check, budget=budget)
+    assert (outcome.status, outcome.score) == (JobStatus.SUCCEEDED, None)
+    end = archive.end(outcome.run)
+    assert end is not None
+    assert end.remarks == (
+        "the check raised TimeoutError: it took more than its 1 seconds, and its process was ended"
+    )
+    history = await stage.history()
+    scheduled = [
+        event.activity_task_scheduled_event_attributes
+        for event in events_of(history, "ACTIVITY_TASK_SCHEDULED")
+    ]
+    (checked,) = [one for one in scheduled if one.activity_id == "check"]
+    longest = checked.schedule_to_close_timeout.ToTimedelta()
+    assert timedelta(0) < longest <= timedelta(seconds=3600)
+    await replayer().replay_workflow(history)
