@@ -283,7 +283,7 @@ class Effects:
             summary_model=self._summary_model((preparation.request,)),
             redact=self.spec.redact,
             material=kept,
-            left=self.moment.left() if summary else None,
+            left=self.moment.left(held=preparation.payload_id) if summary else None,
             retry=summary_retry(self.spec.retry) if summary else Retry(),
             **self._place(preparation.turn, preparation.effect),
         )

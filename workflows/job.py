@@ -26,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         TurnCall,
         TurnReply,
     )
+    from activities.sub_job_contracts import Spawned
     from runtime.base.plurals import counted
     from runtime.base.roles import Role
     from runtime.base.spec.models import Amount, ModelSettings
@@ -35,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect, EffectKind
     from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus
+    from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
     from runtime.job.job import NONE_FAILED, Job, Prompt
     from runtime.job.phases import Phase
@@ -467,6 +469,9 @@ class JobWorkflow(Ordered):
                 self.check_budget()
         elif cause.type != BUDGET_SHORT:
             return False
+        elif await self.preparing.released():
+            # Summaries that are written in the background held what was short.
+            return True
         self.phase = Phase.GRANT
         wanted = wanted_by(cause) if cause.type == BUDGET_SHORT else LEAST_CALL
         if await self.slices.granted(turns, wanted):
@@ -579,7 +584,7 @@ class JobWorkflow(Ordered):
             number = len(statement.effects)
             decision = await self.approved(effect, number)
             performed = (
-                self.sub_jobs.start(effect.request, self.job.turn, number)
+                self.spawn(effect.request, number)
                 if effect.kind is EffectKind.SPAWN
                 else self.effects.perform(effect, self.job.turn, number, decision)
             )
@@ -587,6 +592,12 @@ class JobWorkflow(Ordered):
             # What a record answered took its time when that was made.
             live = self.moment.answers.effect is None
             answer = statement.answered(effect, result, worked if live else None)
+
+    async def spawn(self, request: SpawnRequest, number: int) -> tuple[Spawned, float]:
+        """Start a sub-job, with what no summary holds that is written in the background."""
+        if not self.job.ledger.can_lend(request.lent):
+            await self.preparing.released()
+        return await self.sub_jobs.start(request, self.job.turn, number)
 
     async def approved(self, effect: Effect, number: int) -> Decision | None:
         """A person's decision on a call, if one is asked about it: the statement waits as long."""

@@ -100,9 +100,11 @@ class Moment:
         self.job.ledger.started += since if since > 0 else self.idle
         self.now = workflow.time()
 
-    def left(self) -> Left:
-        """What failed attempts may use up."""
-        tokens, usd = self.job.ledger.left()
+    def left(self, held: str = "") -> Left:
+        """What a call may use up, with its failed attempts: what is ``held`` by that name for one
+        that nobody waits for, from now on.
+        """
+        tokens, usd = self.job.ledger.hold(held) if held else self.job.ledger.left()
         return Left(
             tokens=tokens, usd=usd, seconds=max(math.ceil(self.job.ledger.time_left(self.now)), 1)
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from datetime import timedelta
 
 from temporalio import workflow
 
@@ -18,6 +19,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.effects import Effects
     from workflows.failing import failed_in
     from workflows.moment import Moment
+
+WAITED_FOR = "held-calls-are-waited-for"
+"""The patch since which what is short waits for the calls that hold a part of the budget."""
 
 FAILURES_TOLD = "failed-summaries-are-told"
 """The patch since which a node says that its summary failed."""
@@ -79,6 +83,26 @@ class Preparing:
         for handle in self._handles.values():
             handle.cancel()
         self._handles.clear()
+        self._moment.job.ledger.held.clear()
+
+    async def released(self) -> bool:
+        """Whether there is more for a call than there was, after waiting for those that nobody
+        waits for elsewhere, and that hold a part of the budget.
+        """
+        held = self._moment.job.ledger.held
+        # Asked only where something is held: elsewhere a release before this one does the same.
+        if not held or not workflow.patched(WAITED_FOR):
+            return False
+        # All of the time: somebody worked for the job. Their own limit bounds it.
+        await self._moment.after(self._ends(tuple(held)), lambda _: None)
+        return True
+
+    async def _ends(self, calls: tuple[str, ...]) -> None:
+        """Wait for an event of the server, and for the ends of ``calls``: one may have ended
+        without an event that a look has seen, see ``Moment``.
+        """
+        await workflow.sleep(timedelta(milliseconds=1), summary="for summaries")
+        await workflow.wait_condition(lambda: not any(one in self._handles for one in calls))
 
     def look(self) -> None:
         """Take what has been prepared since the last look, and cancel what has become pointless;
@@ -88,6 +112,7 @@ class Preparing:
         job, now = self._moment.job, self._moment.now
         background = job.graph.background
         for payload_id, read in arrived:
+            job.ledger.release(payload_id)
             if isinstance(read, Failed):
                 job.ledger.add_background(read.usage, read.cost_usd)
                 # Before this, that a summary failed changed nothing that a model is shown.
@@ -97,6 +122,7 @@ class Preparing:
                 background.ready(payload_id, read.results[0], now)
         for payload_id in background.cancel():
             self._handles.pop(payload_id).cancel()
+            job.ledger.release(payload_id)
 
     def _ended(self, preparation: Preparation, task: asyncio.Task[ReadBatchResult]) -> None:
         # One that ``look`` or ``stop`` took out was cancelled there: its result is no longer

@@ -136,8 +136,10 @@ class SubJobs:
         return told, spawned.worked or 0.0
 
     async def _refused(self, lent: Amount, turn: int) -> str:
-        """Why the batch's budget has nothing for it; waits until it has, if it will have."""
+        """Why no budget has anything for it; waits until the batch's has, if it will have."""
         ledger = self._moment.job.ledger
+        if not ledger.can_lend(lent):
+            return "summaries have spent what was to be lent"
         # What a record answers was granted then.
         if ledger.granted is None or ledger.repeats:
             return ""

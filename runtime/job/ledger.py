@@ -32,6 +32,12 @@ class SavedLedger(Value):
     sub_jobs: tuple[SubJob, ...] = ()
 
 
+HELD_AT_MOST, PARTS = 2, 4
+"""Of what is left, one part in so many is held at most for calls that nobody waits for; and of what
+of it is not held yet, each call gets one part in so many.
+"""
+
+
 @dataclass
 class Ledger:
     """Spending against ``budget``.
@@ -44,7 +50,8 @@ class Ledger:
     of a turn took, in tokens and US dollars. ``granted`` is what the job was granted in all of its
     batch's budget (None: that has none), ``refused`` why there is no more. ``until`` is when the
     batch's time is over, as ISO 8601 has it (empty: never). ``sub_jobs`` have of the budget what
-    they were lent.
+    they were lent. ``held`` is what calls that nobody waits for may spend, in tokens and US
+    dollars: no other call may.
     """
 
     budget: Budget
@@ -60,11 +67,12 @@ class Ledger:
     refused: str = ""
     until: str = ""
     sub_jobs: SubJobs = field(default_factory=SubJobs)
+    held: dict[str, tuple[int, float]] = field(default_factory=dict)
 
-    # A turn begins with no failed attempts, whoever follows a record says so, and a run's order has
-    # what was granted until then.
+    # A turn begins with no failed attempts, whoever follows a record says so, a run's order has
+    # what was granted until then, and what nobody waits for is begun anew.
     MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
-        {"failed", "repeats", "granted", "refused", "until"}
+        {"failed", "repeats", "granted", "refused", "until", "held"}
     )
 
     def saved(self) -> SavedLedger:
@@ -136,8 +144,36 @@ class Ledger:
         """A step records the first ``number`` of what no step recorded."""
         del self.untold[:number]
 
+    def hold(self, call: str) -> tuple[int, float]:
+        """Set aside what ``call``, which nobody waits for, may spend: tokens and US dollars.
+
+        A small part, so that the others, and the turns meanwhile, have room as well.
+        """
+        tokens, usd = self._granted_left()
+        held_tokens, held_usd = self._all_held
+        self.held[call] = (
+            max(tokens // HELD_AT_MOST - held_tokens, 0) // PARTS,
+            round(max(usd / HELD_AT_MOST - held_usd, 0.0) / PARTS, 9),
+        )
+        return self.held[call]
+
+    def release(self, call: str) -> None:
+        """A call that nobody waited for has ended."""
+        self.held.pop(call, None)
+
+    @property
+    def _all_held(self) -> tuple[int, float]:
+        return (
+            sum(tokens for tokens, _ in self.held.values()),
+            round(sum(usd for _, usd in self.held.values()), 9),
+        )
+
     def left(self) -> tuple[int, float]:
-        """Tokens and US dollars that may still be spent."""
+        """Tokens and US dollars that may still be spent, and are held for no other call."""
+        (tokens, usd), (held_tokens, held_usd) = self._granted_left(), self._all_held
+        return tokens - held_tokens, round(usd - held_usd, 9)
+
+    def _granted_left(self) -> tuple[int, float]:
         tokens, usd = self.own_left()
         if self.granted is None or self.repeats:
             return tokens, usd
@@ -158,6 +194,12 @@ class Ledger:
         """What may be lent to a sub-job in turn ``turns``."""
         left = self.budget.turns - turns - (self.sub_jobs.taken.turns or 0)
         return lendable(self.budget, left, *self.own_left())
+
+    def can_lend(self, lent: Amount) -> bool:
+        """Whether the job's own budget has ``lent`` beside what is held; a record's was lent."""
+        (tokens, usd), (held_tokens, held_usd) = self.own_left(), self._all_held
+        has = tokens - held_tokens >= (lent.tokens or 0) and usd - held_usd >= (lent.usd or 0.0)
+        return has or self.repeats
 
     @property
     def _used(self) -> tuple[int, float]:

@@ -34,6 +34,7 @@ NOT_LOOKED_AFTER = {
     ("job", "go_on_in_another_run"): "the next run looks",
     ("paging", "_ask"): "a batch is no job",
     ("pausing", "_resumed"): "who waits for it looks",
+    ("preparing", "_ends"): "who waits for them looks",
     ("slices", "_arrival"): "who waits for an arrival looks",
     ("sleeping", "_arrival"): "who waits for an arrival looks",
     ("sub_jobs", "start"): "who asks for an effect looks",

@@ -17,7 +17,7 @@ from temporalio.testing import WorkflowEnvironment
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
-from runtime.base.spec.models import ModelSettings, Writable
+from runtime.base.spec.models import Budget, ModelSettings, Writable
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 from tests.replay.replays import frozen_again
@@ -242,3 +242,37 @@ async def started(handle: WorkflowHandle[Any, Any]) -> list[str]:
         for a in pending
         if a.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
     ]
+
+
+MANY = """
+def respond(messages):
+    turn = sum(message["role"] == "assistant" for message in messages) + 1
+    if turn == 1:
+        lines = [f"v{n} = view('f{n}.py', lod=2, tokens=300)" for n in range(8)]
+        return {"code": "\\n".join(lines)}
+    lines = "\\n".join(str(message.get("content")) for message in messages).splitlines()
+    for n in range(8):
+        told = [line for line in lines if line.startswith(f"[v{n}: view of ")]
+        if turn == 2 or "standing in until" in told[-1]:
+            return {"code": "wait(1)"}
+    return {"code": "finish(1)"}
+"""
+
+
+async def test_summaries_at_once_never_spend_more_than_is_left(stage: Stage) -> None:
+    """Each would fit alone, all together would not: the structure stands in for those that might
+    be too much, and the job ends as ever.
+    """
+    for n in range(8):
+        lines = [f"def function_{n}_{line}(a, b): return a + b + {line}\n" for line in range(300)]
+        (stage.workspace / f"f{n}.py").write_text("".join(lines))
+    agent = stage.path / "agent.py"
+    agent.write_text(MANY)
+    budget = Budget(turns=20, tokens=60_000, usd=1000.0)
+    outcome, archive = await stage.run(
+        f"scripted/{agent}", summary_model=writer(stage), budget=budget
+    )
+    assert outcome.status is JobStatus.SUCCEEDED
+    sides = [step for run in archive.side_runs(outcome.run) for step in archive.steps(run)]
+    assert 0 < sum(step.usage.total for step in sides) <= 30_000
+    assert outcome.usage.total <= 60_000
