@@ -394,7 +394,7 @@ class BatchWorkflow(Ordered):
         """Take jobs in, and the figures that hold from now on."""
         self.submitted = True
         self.concurrency = submission.concurrency
-        self.granting.take(submission.budget, submission.concurrency)
+        self.granting.take(submission.budget, submission.concurrency, submission.spent)
         self.routes = self.finishing.routes = submission.routes or self.routes
         self.tell_queues()
         self.finishing.order = submission.on_finish

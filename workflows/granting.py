@@ -49,13 +49,15 @@ class Granting:
             return None
         return CarriedPurse(began=self._began, until=self._until, purse=self._purse.saved())
 
-    def take(self, budget: BatchBudget | None, places: int) -> None:
-        """What the jobs may spend together from now on."""
+    def take(self, budget: BatchBudget | None, places: int, spent: Amount | None) -> None:
+        """What the jobs may spend together from now on, and what they had ``spent`` of it before
+        the batch began.
+        """
         if budget is None:
             return
         amount = Amount(turns=budget.turns, tokens=budget.tokens, usd=budget.usd)
         if self._purse is None:
-            self._purse = Purse(amount, places)
+            self._purse = Purse(amount, places, spent or NOTHING)
         self._purse.budget, self._purse.places = amount, places
         if budget.wall_seconds is not None:
             self._until = datetime.fromtimestamp(self._began + budget.wall_seconds, UTC).isoformat()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from activities.batch_contracts import Followed, PageRef
 from activities.record import ReplayOrder
@@ -260,6 +260,8 @@ class Submission(Message):
     pages: tuple[PageRef, ...] = ()
     budget: BatchBudget | None = None
     """What the batch's jobs may spend together."""
+    spent: Amount | None = Field(default=None, exclude_if=lambda spent: spent is None)
+    """What they have spent of it before the batch began; workers of before know of none."""
     routes: Routes | None = None
     """By which queues their limited calls go."""
     on_finish: OnFinish | None = None

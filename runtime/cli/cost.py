@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,28 +12,8 @@ from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
 
 if TYPE_CHECKING:
-    from runtime.archive.job import JobArchive
-    from runtime.archive.keys import TurnKey
-    from runtime.archive.other_attempts import OtherAttempts
     from runtime.archive.stores import ObjectStore
-    from runtime.base.values import JobKey, Usage
-
-_COUNTED = (
-    *(
-        "calls",
-        "failed_attempts",
-        "prompt",
-        "completion",
-        "cache_read",
-        "cache_write",
-        "unreported",
-        "cost_usd",
-    ),
-    *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd", "commands", "command_seconds"),
-    *("effects", "effect_seconds"),
-)
-
-_TOKENS = ("prompt", "completion", "cache_read", "cache_write")
+    from runtime.base.values import JobKey
 
 
 def command(
@@ -55,6 +34,7 @@ def command(
     reported no usage, it is that of an estimate.
     """
     from runtime.archive.job import JobArchive
+    from runtime.archive.spending import spent
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
@@ -81,222 +61,14 @@ def command(
         say("no jobs yet: start some with 'holdfast run JOBS_FILE'")
 
 
-def spent(archive: JobArchive) -> dict[str, Any]:
-    """What all archived calls of a job used, those of failed attempts with them.
-
-    Tokens read from a provider's cache are among the prompt's. ``failed_tokens`` and ``failed_usd``
-    are what of it came to nothing; an attempt over which a worker died counts once its turn has a
-    reply.
-    """
-    from runtime.archive import keys
-
-    spending = _Spending(archive)
-    for key in archive.store.list(f"{archive.prefix}/turns/"):
-        if (place := keys.parse_turn_key(key)) is not None:
-            spending.read(key, place)
-    return spending.told()
-
-
-class _Spending:
-    """What the objects of a job's turns say of its calls, as far as they were read."""
-
-    def __init__(self, archive: JobArchive) -> None:
-        from runtime.archive.other_attempts import OtherAttempts
-
-        self._archive = archive
-        self._counted = dict.fromkeys(_COUNTED, 0)
-        self._cost = self._lost = 0.0
-        # By where each was done: a run that goes on from a turn of another tells of its statement
-        # again, or for it.
-        self._ran: dict[TurnKey, float] = {}
-        self._worked: dict[TurnKey, float] = {}
-        self._damaged: list[str] = []
-        self._asked: set[TurnKey] = set()
-        self._answered: set[TurnKey] = set()
-        self._turns: defaultdict[str, OtherAttempts] = defaultdict(OtherAttempts)
-
-    def read(self, key: str, place: TurnKey) -> None:
-        """Take in one object. That of an attempt is not opened: its key says all that counts."""
-        from runtime.archive import keys
-        from runtime.archive.container import unseal
-        from runtime.archive.gaps import UNREADABLE
-        from runtime.base.values import Failed, Usage
-
-        # An attempt and the step that answers it meet in one key.
-        turn = place._replace(kind="step", number=0)
-        others = self._turns[keys.turn_prefix_of(place)]
-        match place.kind:
-            # Not opened: it holds the request, which is most of a job's bytes.
-            case "attempt":
-                self._asked.add(turn)
-                others.numbers.add(place.number)
-                return
-            case "step":
-                self._answered.add(turn)
-            case "failure":
-                self._counted["failed_attempts"] += 1
-            case "exchange":
-                pass
-            case _:
-                return
-        try:
-            header = unseal(key, self._archive.store.get(key), place.kind).header
-        except UNREADABLE:
-            self._damaged.append(key)
-            return
-        if place.kind == "step":
-            self._step(header, others)
-        elif place.kind == "failure":
-            others.failed[place.number] = Failed.model_validate(header.get("spent", {}))
-        elif header["reply"] is None:
-            # A redirect was not paid for; a reply that lost the race for its turn was.
-            others.aside.add(place.number)
-        else:
-            self._counted["calls"] += 1
-            usage = Usage.model_validate(header["usage"])
-            others.beaten[place.number] = Failed(
-                attempts=1, usage=usage, cost_usd=header["cost_usd"]
-            )
-
-    def _step(self, header: Mapping[str, Any], others: OtherAttempts) -> None:
-        from runtime.archive import keys
-        from runtime.base.values import Failed, Usage
-
-        self._did(header)
-        self._counted["calls"] += 1
-        self._add(Usage.model_validate(header["usage"]), header["cost_usd"])
-        others.told = Failed.model_validate(header.get("failed_attempts", {}))
-        if (own := keys.parse_turn_key(header["attempt"]["key"])) is not None:
-            others.aside.add(own.number)
-        if (prefix := header.get("prefix")) is not None:
-            self._counted["moved_prefixes"] += bool(prefix["broken"])
-            self._lost += prefix["lost_usd"]
-
-    def _did(self, header: Mapping[str, Any]) -> None:
-        """The effects of a statement: its commands by their own time, all by what was worked for
-        them. Those of a job that this is a fork of are that job's.
-        """
-        from runtime.archive.told_effects import worked_for
-
-        own = self._archive.prefix
-        self._ran |= {
-            place: seconds
-            for place, seconds in _commands(self._archive, header)
-            if place.job == own
-        }
-        worked = worked_for(header.get("execution") or {})
-        self._worked |= {
-            place: seconds
-            for place, seconds in zip(_places(header), worked, strict=False)
-            if seconds is not None and place.job == own
-        }
-
-    def _add(self, usage: Usage, cost: float) -> None:
-        self._cost += cost
-        self._counted["unreported"] += not usage.reported
-        for name in _TOKENS:
-            self._counted[name] += getattr(usage, name)
-
-    def told(self) -> dict[str, Any]:
-        """The sums, after the last object."""
-        from runtime.base.values import Failed
-
-        self._damaged += _lost(self._asked, self._answered)
-        for end in _ends(self._archive, self._damaged):
-            self._did(end)
-        for race in (race for turn in self._turns.values() for race in turn.paid_beside()):
-            self._add(race.usage, race.cost_usd)
-        nothing = sum((turn.spent_on_nothing() for turn in self._turns.values()), Failed())
-        for name in _TOKENS:
-            self._counted[name] += getattr(nothing.usage, name)
-        return {
-            **self._counted,
-            "failed_tokens": nothing.usage.total,
-            "failed_usd": nothing.cost_usd,
-            "commands": len(self._ran),
-            "command_seconds": round(sum(self._ran.values()), 3),
-            "effects": len(self._worked),
-            "effect_seconds": round(sum(self._worked.values()), 3),
-            "cost_usd": round(self._cost + nothing.cost_usd, 9),
-            "lost_usd": round(self._lost, 9),
-            "damaged": sorted(self._damaged),
-        }
-
-
-def _ends(archive: JobArchive, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
-    """The ends of a job's runs, which tell of the last statements; ``damaged`` gets the others."""
-    from runtime.archive.container import unseal
-    from runtime.archive.gaps import UNREADABLE
-
-    for key in archive.store.list(f"{archive.prefix}/ends/"):
-        try:
-            yield unseal(key, archive.store.get(key), "end").header
-        except UNREADABLE:
-            damaged.append(key)
-
-
-def _places(header: Mapping[str, Any]) -> list[TurnKey]:
-    """Where the effects of a record's statement were done: in the run of the turn before, or where
-    the statement ran on in the record's own run, in that.
-    """
-    from runtime.archive import keys
-
-    parent = header.get("parent")
-    turn = keys.parse_turn_key(parent["key"]) if parent else None
-    if turn is None:
-        return []
-    count = len((header.get("execution") or {}).get("effects", ()))
-    done = [turn._replace(kind="effect", number=number) for number in range(count)]
-    for key in header.get("effects") or ():
-        place = keys.parse_turn_key(key)
-        if place is None or place[:2] == turn[:2] or place.turn != turn.turn:
-            continue
-        if place.number < count:
-            done[place.number] = place
-    return done
-
-
-def _commands(archive: JobArchive, header: Mapping[str, Any]) -> Iterator[tuple[TurnKey, float]]:
-    """The commands that a record's statement ran, and their seconds. One whose result was taken
-    from another run ran there.
-    """
-    from runtime.archive import keys
-    from runtime.archive.gaps import UNREADABLE
-
-    done = (header.get("execution") or {}).get("effects", ())
-    numbers = {number for number, one in enumerate(done) if one["name"] == "sh"}
-    for key in header.get("effects") or () if numbers else ():
-        place = keys.parse_turn_key(key)
-        if place is None or place.number not in numbers:
-            continue
-        try:
-            value = archive.objects.get(key, "effect").header["value"].get("value")
-        except UNREADABLE:
-            continue
-        if isinstance(value, dict):
-            yield place, float(value.get("seconds", 0.0))
-
-
-def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> list[str]:
-    """The keys of steps that are not there although the run went on: what they cost is not
-    known.
-    """
-    from runtime.archive.keys import step_key_in
-
-    last: dict[str, int] = {}
-    for turn in answered:
-        last[turn.run] = max(turn.turn, last.get(turn.run, 0))
-    # The last turn of a run may only be under way.
-    lost = (turn for turn in asked - answered if turn.turn < last.get(turn.run, 0))
-    return [step_key_in(turn.prefix, turn.turn) for turn in lost]
-
-
 def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The sums of rows."""
+    from runtime.archive.spending import COUNTED
+
     listed = list(rows)
     lost = [key for row in listed for key in row["damaged"]]
     return {
-        **{name: round(sum(row[name] for row in listed), 9) for name in _COUNTED},
+        **{name: round(sum(row[name] for row in listed), 9) for name in COUNTED},
         "damaged": lost,
     }
 

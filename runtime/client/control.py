@@ -46,6 +46,7 @@ from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
 from runtime.archive.pages import paged, read_page, write_page
+from runtime.archive.spending import spent_in
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
 from runtime.base.failpoints import failpoint
@@ -53,7 +54,7 @@ from runtime.base.redaction.masked_edits import Place
 from runtime.base.roles import own_roles
 from runtime.base.search_attributes import Attribute
 from runtime.base.spec.limits import Routes, memo_of, queue_named, role_of
-from runtime.base.spec.models import BatchSpec, JobSpec, Retry
+from runtime.base.spec.models import Amount, BatchSpec, JobSpec, Retry
 from runtime.base.standings import AWAITED_ROLE
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import BATCH_WORKFLOW, batch_workflow_id, job_key, job_workflow_id
@@ -280,9 +281,21 @@ class Control:
             ends={job.id: job.first for job in anew if job.first} if orders else {},
             pages=pages,
             budget=plan.spec.budget,
+            spent=await self._spent(plan.spec),
             routes=routes,
             on_finish=plan.spec.on_finish,
         )
+
+    async def _spent(self, batch: BatchSpec) -> Amount | None:
+        """What the batch's jobs have spent of its budget; None where it has none, or runs, and so
+        knows itself.
+        """
+        if batch.budget is None:
+            return None
+        description = await describe(self.client, batch_workflow_id(batch.batch))
+        if description is not None and description.status is WorkflowExecutionStatus.RUNNING:
+            return None
+        return await asyncio.to_thread(spent_in, self.store, batch.batch)
 
     def _paged(self, plan: Plan) -> tuple[PageRef, ...]:
         """Archive the definitions of the jobs that begin, in pages."""

@@ -14,8 +14,8 @@ from temporalio.exceptions import ApplicationError
 
 from runtime.archive.forms import Capture, ExchangeReason
 from runtime.archive.requests import RequestReader
+from runtime.archive.spending import spent
 from runtime.archive.verify import damage, verify_job
-from runtime.cli.cost import spent
 from tests.eventually import eventually
 from tests.servers.provider_server import ProviderServer
 
