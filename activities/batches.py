@@ -10,7 +10,7 @@ from typing import Any
 
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
-from temporalio.exceptions import CancelledError, TerminatedError
+from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
 from activities.batch_contracts import (
     AgainOrder,
@@ -26,12 +26,16 @@ from runtime.archive.job import JobArchive
 from runtime.archive.pages import read_page
 from runtime.archive.reading import read_ahead
 from runtime.archive.stores import ObjectStore
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 
 ENDS = 100
 """Ends that are told at once."""
+
+PAGE_TRIES = 5
+"""Attempts at a page that is not there, or damaged, before it is given up."""
 
 
 class BatchActivities:
@@ -48,7 +52,8 @@ class BatchActivities:
         Giving the same jobs twice, in whatever pages, starts none twice.
 
         Raises:
-            ArchiveError: if the page is gone, or is not what was submitted.
+            ArchiveError: if the page cannot be read.
+            ApplicationError: which gives it up, if it is gone, or is not what was submitted.
         """
         failpoint("page.before")
         jobs = await asyncio.to_thread(self._waiting, order)
@@ -59,7 +64,7 @@ class BatchActivities:
         orders: Iterable[dict[str, Any]] = (
             one
             for page in order.pages
-            for one in read_page(self._store, page.digest)
+            for one in self._page(page.digest)
             if order.job in {None, one["key"]["job"]}
         )
         if order.job is not None:
@@ -74,6 +79,19 @@ class BatchActivities:
             else:
                 waiting.append(one)
         return PageJobs(orders=tuple(waiting), begun=tuple(begun))
+
+    def _page(self, digest: str) -> list[dict[str, Any]]:
+        """The orders of a page."""
+        try:
+            return read_page(self._store, digest)
+        except (ObjectMissing, ObjectCorrupt) as error:
+            if activity.info().attempt < PAGE_TRIES:
+                raise
+            # One that is there stays as it is where the same jobs are archived again.
+            advice = "; remove this object" if isinstance(error, ObjectCorrupt) else ""
+            raise ApplicationError(
+                f"{error}{advice}", type=type(error).__name__, non_retryable=True
+            ) from error
 
     def _with_beginning(self, order: dict[str, Any]) -> tuple[dict[str, Any], bool]:
         """An order, and whether it was carried out."""

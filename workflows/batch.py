@@ -87,7 +87,7 @@ class BatchWorkflow(Ordered):
         self.concurrency = carried.concurrency
         self.submitted = order.carried is not None
         self.waiting: deque[JobOrder] = deque(carried.waiting)
-        self.pages = Pages(order.batch, carried.pages, carried.gone, carried.unwanted)
+        self.pages = Pages(order.batch, carried.pages, carried.gone, carried.unwanted, carried.lost)
         self.paged: set[str] = set(carried.paged)
         """The jobs that wait or are open and came in a page: nothing is known of them after."""
         self.started: dict[str, str] = dict(carried.started)
@@ -121,7 +121,11 @@ class BatchWorkflow(Ordered):
 
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchState:
-        """Start jobs as places become free, until none is waiting or open."""
+        """Start jobs as places become free, until none is waiting or open.
+
+        Raises:
+            ApplicationError: if jobs never began, since their page cannot be read.
+        """
         # Temporal tells the ends of children to the run alone that started them.
         if self.open:
             self.soon(self.follow_carried())
@@ -147,13 +151,22 @@ class BatchWorkflow(Ordered):
                     or not self.has_work()
                 )
             )
+        if self.pages.lost:
+            raise ApplicationError(
+                "; ".join(self.pages.lost.values()), type="PageLost", non_retryable=True
+            )
         return self.state()
 
     def tell_details(self) -> None:
         """Say how the batch stands in Temporal's own UI: no event of the history."""
         waiting = len(self.waiting) + len(self.again) + self.pages.jobs
         workflow.set_current_details(
-            f"{waiting} queued, {len(self.open)} running, {self.ends} runs of jobs ended"
+            "; ".join(
+                [
+                    f"{waiting} queued, {len(self.open)} running, {self.ends} runs of jobs ended",
+                    *self.pages.lost.values(),
+                ]
+            )
         )
 
     def may_start(self) -> bool:
@@ -271,6 +284,7 @@ class BatchWorkflow(Ordered):
                     paged=tuple(sorted(self.paged)),
                     gone=self.pages.gone if self.pages else {},
                     unwanted=tuple(self.pages.unwanted),
+                    lost=self.pages.lost,
                     tries=self.tries,
                     ends=self.ends,
                     told=told,

@@ -219,6 +219,8 @@ class BatchCarried(Message):
     paged: tuple[str, ...] = ()
     gone: dict[str, str] = {}
     unwanted: tuple[PageRef, ...] = ()
+    lost: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
+    """The pages that cannot be read, by their digests, and what is wrong with each."""
     tries: dict[str, int] = {}
     ends: int = 0
     told: tuple[BatchEnd, ...] = ()

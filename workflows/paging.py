@@ -10,9 +10,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.batch_contracts import PageJobs, PageOrder, PageRef
+    from runtime.base.plurals import counted
     from workflows.calling import result_of
     from workflows.messages import JobOrder, PageSplit
 
@@ -32,6 +34,7 @@ class Pages:
         left: Iterable[PageRef],
         gone: Mapping[str, str],
         unwanted: Iterable[PageRef],
+        lost: Mapping[str, str] | None = None,
     ) -> None:
         self._batch = batch
         self.left = deque(left)
@@ -40,6 +43,8 @@ class Pages:
         """The jobs that were withdrawn from them by name, with the ids of their orders; empty while
         that is not known.
         """
+        self.lost = dict(lost or {})
+        """The pages that cannot be read, by their digests, and what is wrong with each."""
         self._calls = 0
 
     def __bool__(self) -> bool:
@@ -56,6 +61,7 @@ class Pages:
         """
         known = {page.digest for page in self.left}
         for page in reversed([page for page in pages if page.digest not in known]):
+            self.lost.pop(page.digest, None)
             self.left.appendleft(page)
 
     def withdraw_all(self) -> None:
@@ -82,7 +88,7 @@ class Pages:
     async def next(self) -> list[JobOrder]:
         """The jobs of the next page that have not begun. The page is left until they are here."""
         page = self.left[0]
-        jobs, _ = await self._ask(PageOrder(batch=self._batch, pages=(page,)), "the next jobs")
+        jobs, _ = await self._page(page, "the next jobs")
         # Its jobs may have been withdrawn meanwhile.
         if page not in self.left:
             return []
@@ -94,8 +100,7 @@ class Pages:
         """The jobs of the next page that nobody wants: those that have not begun, and the names of
         the others.
         """
-        order = PageOrder(batch=self._batch, pages=(self.unwanted[0],))
-        jobs, begun = await self._ask(order, "the next jobs to cancel")
+        jobs, begun = await self._page(self.unwanted[0], "the next jobs to cancel")
         self.unwanted.popleft()
         return [job for job in jobs if not self._is_gone(job)], begun
 
@@ -104,7 +109,13 @@ class Pages:
         order = PageOrder(batch=self._batch, pages=tuple(self.left), job=name)
         # Before the wait: the page may be read meanwhile by the loop.
         self.gone[name] = ""
-        jobs, _ = await self._ask(order, f"the job {name}")
+        try:
+            jobs, _ = await self._ask(order, f"the job {name}")
+        except ActivityError as error:
+            # It is told of the page when that is its turn.
+            if is_cancelled_exception(error):
+                raise
+            jobs = []
         if jobs:
             self.gone[name] = jobs[0].id
         elif workflow.patched(GIVEN_AGAIN):
@@ -120,6 +131,18 @@ class Pages:
             return True
         del self.gone[job.key.job]
         return False
+
+    async def _page(self, page: PageRef, what: str) -> tuple[list[JobOrder], tuple[str, ...]]:
+        """The jobs of one page; none if it cannot be read, which is kept to be told."""
+        try:
+            return await self._ask(PageOrder(batch=self._batch, pages=(page,)), what)
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise
+            cause = error.cause
+            why = cause.message if isinstance(cause, ApplicationError) else str(cause)
+            self.lost[page.digest] = f"{counted(page.jobs, 'job')} of a page cannot be read: {why}"
+            return [], ()
 
     async def _ask(self, order: PageOrder, what: str) -> tuple[list[JobOrder], tuple[str, ...]]:
         self._calls += 1

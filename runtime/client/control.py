@@ -407,6 +407,18 @@ class Control:
         """
         return await self._asked(batch, BatchNews, "news", known)
 
+    async def batch_failure(self, batch: str) -> str:
+        """Why the batch's workflow has failed; nothing if it has not."""
+        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
+        description = await describe(self.client, handle.id)
+        if description is None or description.status is not WorkflowExecutionStatus.FAILED:
+            return ""
+        try:
+            await handle.result()
+        except WorkflowFailureError as error:
+            return error.cause.message if isinstance(error.cause, FailureError) else ""
+        return ""
+
     async def _asked(
         self, batch: str, answer: type[Answer], query: str, *arguments: int
     ) -> Answer | None:

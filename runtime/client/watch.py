@@ -22,6 +22,7 @@ POLL_SECONDS = 0.4
 MOST_ASKED = 64
 """Jobs that are asked in one round, while their batch tells how they end."""
 
+_ENDED = "its batch's workflow was ended from outside"
 
 MOST_PAUSE, MOST_ASLEEP = 4, 24
 _FEW = 4
@@ -157,9 +158,10 @@ class Watch:
                 # Asked in this order, a job that a batch at its end has not started is never
                 # started by it.
                 if news is None:
+                    why = await self._control.batch_failure(self._plan.batch)
                     raise ServerError(
-                        f"job {self._key(job)} was not started: its batch's workflow was ended from"
-                        " outside. Give the same command again"
+                        f"job {self._key(job)} was not started: {why or _ENDED}. Give the same"
+                        " command again"
                     )
                 continue
             event = self._event(job, standing, over=news is None)

@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from stage import Stage, replayer
-from temporalio.client import WorkflowHistory
+from temporalio.client import WorkflowFailureError, WorkflowHistory
 
 from runtime.archive import pages
 from runtime.archive.job import JobArchive
-from runtime.base.errors import NotFound
+from runtime.archive.pages import page_key
+from runtime.base.errors import NotFound, ServerError
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
@@ -220,6 +221,40 @@ async def test_a_job_that_was_withdrawn_from_a_page_runs_if_it_is_given_again(
     ended = {event.outcome.key.job: event.outcome for event in await seen(control, rerun)}
     assert ended["j8"].status is JobStatus.SUCCEEDED
     await histories(stage)
+
+
+async def test_pages_that_cannot_be_read_end_their_batch_with_the_reason(
+    stage: Stage, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a few tries, when the jobs of all others have ended; whoever follows it is told."""
+    monkeypatch.setattr("activities.batches.PAGE_TRIES", 2)
+    plan, batch = await with_a_slow_one(stage, control, jobs=14)
+    state = await control.batch_state(stage.batch)
+    assert state is not None
+    assert [page.jobs for page in state.pages] == [4, 4, 3]
+    gone, damaged = (stage.path / "archive" / page_key(page.digest) for page in state.pages[:2])
+    gone.unlink()
+    damaged.chmod(0o600)
+    damaged.write_bytes(b"damaged")
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    with pytest.raises(WorkflowFailureError):
+        await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
+    with pytest.raises(ServerError) as told:
+        await seen(control, plan)
+    for words in (
+        "was not started: 4 jobs of a page cannot be read: the archive has no object",
+        "; 4 jobs of a page cannot be read: ",
+        "; remove this object. Give the same command again",
+    ):
+        assert words in str(told.value)
+    begun = [await has_begun(control, stage, f"j{n}") for n in range(14)]
+    assert begun == [True] * 3 + [False] * 8 + [True] * 3
+    await histories(stage)
+    damaged.unlink()
+    again = await control.plan(batch, rerun_failed=False)
+    await control.submit(again)
+    ended = [event.outcome.status for event in await seen(control, again)]
+    assert ended == [JobStatus.SUCCEEDED] * 8
 
 
 async def test_failed_jobs_are_started_again(stage: Stage, control: Control) -> None:
