@@ -22,7 +22,7 @@ from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.standings import DAMAGED, OPEN, QUEUED
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing
-from runtime.client.watch import PASSING
+from runtime.client.restarts import is_passing
 from runtime.job.stops import JobStatus
 from workflows.messages import BatchEnd, BatchNews
 
@@ -158,7 +158,7 @@ class BatchWatch:
                 return await self._final(control)
             await self._ask(control, news.open)
         except RPCError as error:
-            if error.status not in PASSING:
+            if not is_passing(error):
                 raise
             return self._unanswered(f"the Temporal server does not answer: {error.message}")
         counts = {QUEUED: news.waiting, JobStatus.RUNNING.value: len(news.open)}

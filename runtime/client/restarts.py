@@ -15,6 +15,30 @@ machine takes longer than that to start one.
 """
 
 
+_BUSY = {
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.CANCELLED,
+}
+"""What a server answers that is busy or just begins: the jobs are safe in it."""
+
+_BROKEN_OFF = ("transport error", "h2 protocol error", "error reading a body from connection")
+"""What the SDK's core says, as of an error that it does not know, of a request whose server died
+before it had answered.
+"""
+
+
+def is_away(error: RPCError) -> bool:
+    """Whether no server has answered, as while it is started again."""
+    broken_off = error.status is RPCStatusCode.UNKNOWN and error.message.startswith(_BROKEN_OFF)
+    return broken_off or error.status is RPCStatusCode.UNAVAILABLE
+
+
+def is_passing(error: RPCError) -> bool:
+    """Whether the server is to be waited for: it is away, or has no time."""
+    return is_away(error) or error.status in _BUSY
+
+
 async def through_restarts(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """What ``ask`` comes to, which may be asked any number of times; it waits for a server that is
     started again.
@@ -27,6 +51,6 @@ async def through_restarts(ask: Callable[[], Awaitable[Answer]]) -> Answer:
             return await ask()
         except RPCError as error:
             # Any other answer is a server's that is there, and it would be the same the next time.
-            if error.status is not RPCStatusCode.UNAVAILABLE:
+            if not is_away(error):
                 raise
     return await ask()

@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 from runtime.base.errors import ServerError
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Running, Standing, Trouble
 from runtime.client.plans import JobPlan, Plan, Start
+from runtime.client.restarts import is_passing
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 from runtime.server.gathered import gathered
@@ -29,14 +30,6 @@ _FEW = 4
 """Rounds, of ``POLL_SECONDS`` each, that a job is left alone of which nothing new was heard for
 long, and one that sleeps.
 """
-
-PASSING = {
-    RPCStatusCode.UNAVAILABLE,
-    RPCStatusCode.DEADLINE_EXCEEDED,
-    RPCStatusCode.RESOURCE_EXHAUSTED,
-    RPCStatusCode.CANCELLED,
-}
-"""What a server answers that is restarted or busy: the jobs are safe in it, so it is waited for."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +127,7 @@ class Watch:
             try:
                 happened = await self._round()
             except RPCError as error:
-                if error.status not in PASSING:
+                if not is_passing(error):
                     raise
                 # Said once, however often it is asked again.
                 happened = [] if self._silent else [Silent(error.message)]
