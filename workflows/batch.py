@@ -133,8 +133,7 @@ class BatchWorkflow(Ordered):
         while self.has_work() or await self.told_of_its_end():
             if self.is_full():
                 await self.go_on()
-            # A run that is to end begins nothing new: what is under way would never let it end.
-            if not self.full:
+            if self.may_tell():
                 self.finishing.begin()
             while self.may_start():
                 job = self.waiting.popleft()
@@ -147,7 +146,7 @@ class BatchWorkflow(Ordered):
                     self.may_start()
                     or self.wants_page()
                     or self.is_full()
-                    or (self.finishing.may_begin and not self.full)
+                    or self.may_tell()
                     or not self.has_work()
                 )
             )
@@ -169,9 +168,18 @@ class BatchWorkflow(Ordered):
             )
         )
 
+    def may_tell(self) -> bool:
+        """Whether the end of a job is to be told now."""
+        # A run that is to end begins nothing new: what is under way would never let it end.
+        return self.finishing.may_begin and (not self.full or self.finishing.is_behind)
+
     def may_start(self) -> bool:
-        """Whether a job waits that there is a place for, and something to spend."""
+        """Whether a job waits that there is a place for, and something to spend; and the ends of
+        those before it are told as far as they must be for the batch to go on.
+        """
         free = bool(self.waiting) and len(self.open) < self.concurrency and not self.paused
+        if free and self.full and self.finishing.is_behind:
+            return False
         return free and self.granting.may_start(others=bool(self.open))
 
     def has_work(self) -> bool:
@@ -259,7 +267,7 @@ class BatchWorkflow(Ordered):
         self.full = True
         size = sum(len(job.model_dump_json()) for job in (*self.waiting, *self.again.values()))
         going_on = self.starting or self.is_busy() or self.finishing.under_way
-        return not going_on and size <= CARRIED_BYTES
+        return not going_on and size <= CARRIED_BYTES and not self.finishing.is_behind
 
     async def go_on(self) -> None:
         """Go on in another run, which follows the jobs that are open."""
