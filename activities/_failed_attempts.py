@@ -9,12 +9,13 @@ long is followed by another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from temporalio.exceptions import ApplicationError
 
 from activities._captured import CapturedCall
+from activities._failures import FailureKind
 from activities._litellm import cost_of
 from activities._options import ModelOptions
 from activities._reported_usage import usage_in
@@ -80,16 +81,33 @@ def failed_attempts(
             continue
         failure, exchange = archive.failure(attempt.key), archive.exchange(attempt.key)
         if exchange is not None:
-            failed = FailedAttempts(
-                failed.spent + _exchanged(exchange), failed.archived, failed.last
-            )
+            failed = replace(failed, spent=failed.spent + _exchanged(exchange))
         elif failure is None:
-            failed = FailedAttempts(
-                failed.spent + _in_flight(archive, attempt, options), failed.archived, failed.last
-            )
+            failed = replace(failed, spent=failed.spent + _in_flight(archive, attempt, options))
+        elif failure.error_type == FailureKind.CUT:
+            # Not the provider's doing: 'retry' does not count it.
+            failed = replace(failed, spent=failed.spent + failure.spent)
         else:
             failed = failed.more(failure.spent, f"{failure.error_type}: {failure.error_message}")
     return failed
+
+
+def spent_on_call(
+    archive: JobArchive, run: str, turn: int, activity: str, options: ModelOptions
+) -> Failed:
+    """All that ``activity`` spent on a call at a turn of ``run`` for which nobody waits any more:
+    its failed attempts, and a reply that came too late.
+
+    Raises:
+        ArchiveError: if the attempts cannot be read.
+    """
+    step = archive.find_step(run, turn)
+    if step is None or step.run != run:
+        return failed_attempts(archive, run, turn, activity, options).spent
+    late, by = Failed(attempts=1, usage=step.usage, cost_usd=step.cost_usd), step.attempt.key
+    own = any(a.key == by and a.activity == activity for a in archive.attempts_of(run, turn))
+    failed = failed_attempts(archive, run, turn, activity, options, but=by).spent
+    return failed + late if own else failed
 
 
 def _exchanged(exchange: Exchange) -> Failed:

@@ -49,6 +49,7 @@ class FailureKind(StrEnum):
     PACKAGE = "MissingPackage"
     NOT_A_MODEL = "NotAModel"
     WINDOW_FULL = "WindowFull"
+    CUT = "CallCut"
 
     @property
     def retryable(self) -> bool:

@@ -6,14 +6,14 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities import _handed_over
 from activities._answer import Answer, held_in_pieces, without_secrets
@@ -32,6 +32,7 @@ from activities._masked import masked_call
 from activities._options import ModelOptions
 from activities._reported_usage import reports_usage
 from activities._secrets import Secrets
+from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
 from activities.contracts import BUDGET_SPENT, TurnCall
 from activities.prices import prices_of
@@ -75,7 +76,11 @@ HELD_PAUSE = 1.0
 WITHHELD = b'{"withheld": "the response held a secret value"}'
 """What is archived in place of a response in which the provider said a secret back."""
 
+CUT = "the call was broken off: nobody waits for its reply any more"
+
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Messages = Sequence[dict[str, Any]]
 Tools = list[dict[str, Any]] | None
@@ -171,8 +176,13 @@ class ModelTurn:
 
         Raises:
             ApplicationError: ``BudgetSpent``, if the attempts before have used up what was left;
-                ``BudgetShort``, if the worst case of this one does not fit into it.
+                ``BudgetShort``, if the worst case of this one does not fit into it; ``CallCut``, if
+                it was broken off.
         """
+        with under_way(self._run, self._activity_id) as call:
+            return await self._taken(call)
+
+    async def _taken(self, under_way: UnderWay) -> Step:
         ready = await asyncio.to_thread(self._prepared)
         if isinstance(ready, Step):
             return ready
@@ -186,7 +196,7 @@ class ModelTurn:
             )
         # From here on money may be spent: all that may refuse the call has been asked.
         failpoint("model.before_call")
-        answer = await self._answer(ready)
+        answer = await self._answer(ready, under_way)
         await self._check_room(ready, answer)
         failpoint("model.after_call")
         return await self._kept(ready, answer)
@@ -235,13 +245,20 @@ class ModelTurn:
         )
         return _Ready(layout, prefix.tokens, messages, tools, stored)
 
-    async def _answer(self, ready: _Ready) -> Answer:
+    async def _answer(self, ready: _Ready, under_way: UnderWay) -> Answer:
         layout, messages, tools = ready.layout, ready.messages, ready.tools
         try:
             try:
-                answer = await ask(self._in_time(), messages, tools, self._captured)
+                asked = ask(self._in_time(), messages, tools, self._captured)
+                answer = await under_way.asking(asked)
             finally:
                 tell(self._captured.headers)
+        except asyncio.CancelledError:
+            # What was sent is paid for.
+            await _to_its_end(self._cut, layout)
+            raise
+        except BrokenOff:
+            raise await _to_its_end(self._cut, layout) from None
         # litellm raises many types; each becomes one of ours.
         except Exception as error:  # noqa: BLE001
             if isinstance(self._captured.failure, ArchiveError):
@@ -249,7 +266,7 @@ class ModelTurn:
             failure = failure_of(error, self._captured)
             unseen = await self._capture_unseen(messages, tools)
             # The chain of causes may hold headers, and Temporal would keep it.
-            raise await asyncio.to_thread(self._fail, layout, failure, unseen) from None
+            raise await _to_its_end(self._fail, layout, failure, unseen) from None
         if await self._capture_unseen(messages, tools):
             self._captured.received(
                 canonical_json(asdict(answer) | {"usage": None, "tool_calls": _plain(answer)})
@@ -264,7 +281,7 @@ class ModelTurn:
         """
         if left_no_room(answer, ready.tokens, self._call.accepted, self._options):
             failure = ApplicationError(NO_ROOM, type=FailureKind.WINDOW_FULL, non_retryable=True)
-            raise await asyncio.to_thread(self._fail, ready.layout, failure, False)
+            raise await _to_its_end(self._fail, ready.layout, failure, False)
 
     async def _capture_unseen(self, messages: Messages, tools: Tools) -> bool:
         """Archive a request that none of our transports saw, as what it is: the request as handed
@@ -363,6 +380,23 @@ class ModelTurn:
         failed = self._failed.more(spent, f"{failure.type}: {failure.message}")
         return self._spent(failed, wait) or given_up(failure, failed, wait, self._call)
 
+    def _cut(self, layout: Sequence[Segment]) -> ApplicationError:
+        """Archive what came back until the attempt was cut short, and what it used; the error that
+        says so.
+        """
+        cut = ApplicationError(
+            CUT,
+            type=FailureKind.CUT,
+            non_retryable=True,
+            category=ApplicationErrorCategory.BENIGN,
+        )
+        if self._captured.attempt is not None:
+            spent = used_by(self._captured, layout, self._options, self._call.encoding)
+            # Where it cannot be written, the attempt counts as one over which its worker died.
+            with suppress(ArchiveError):
+                self._archive_failure(cut, spent)
+        return cut
+
     def _archive_failure(self, failure: ApplicationError, spent: Failed) -> None:
         captured = self._captured
         # A stream that broke off may hold a secret in pieces, which no search in its bytes finds.
@@ -404,7 +438,7 @@ class ModelTurn:
         given_up, told = time.monotonic() + HELD_SECONDS, False
         while True:
             try:
-                return await asyncio.to_thread(self._finish, ready, answer)
+                return await _to_its_end(self._finish, ready, answer)
             # No store that was out of reach, but an object that is damaged: waiting mends nothing.
             except (ObjectCorrupt, ObjectMissing):
                 raise
@@ -469,6 +503,18 @@ class ModelTurn:
         """
         known = usage.reported and self._options.price is None
         return price(self._options, answer.usage) if known else cost_of(self._options, usage)
+
+
+async def _to_its_end(work: Callable[..., T], *arguments: Any) -> T:
+    """What ``work`` comes to, in a thread: a cancel waits until it is done, since whoever asks what
+    the call has spent reads what it archives.
+    """
+    done = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        await asyncio.wait({done})
+        raise
 
 
 def _received(captured: CapturedCall, *, withheld: bool) -> dict[str, Any]:

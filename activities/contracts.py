@@ -220,6 +220,26 @@ class SummaryCall(Contract):
     retry: Retry = Retry()
 
 
+def summary_name(kind: str, turn: int, effect: int) -> str:
+    """The name of a side run that has a view or a group summed up, prepared as an effect of
+    ``turn``.
+    """
+    return f"{kind}-{turn}-{effect}"
+
+
+class CutCall(Contract):
+    """A model call that was cut: the one that ``activity`` made for ``turn`` with ``model``.
+
+    ``side`` is the name of its side run, if it was a summary's.
+    """
+
+    key: JobKey
+    turn: int
+    activity: str
+    model: dict[str, Any]
+    side: str = ""
+
+
 class TurnReply(ModelReply, Worked):
     """What the model answered, where the archive holds it, and which attempt of the activity it
     was.

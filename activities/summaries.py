@@ -17,7 +17,13 @@ from temporalio.exceptions import ApplicationError
 
 from activities import _summary_cache as cache
 from activities._claims import Claims, Times
-from activities.contracts import ReadBatch, ReadBatchResult, ReplyForm, TurnCall
+from activities.contracts import (
+    ReadBatch,
+    ReadBatchResult,
+    ReplyForm,
+    TurnCall,
+    summary_name,
+)
 from activities.model import ModelActivities
 from activities.workspace import WorkspaceActivities, count_with
 from runtime.archive import keys
@@ -141,9 +147,8 @@ class SummaryActivities:
             left=batch.left,
             retry=batch.retry,
         )
-        run = keys.side_run(
-            activity.info().workflow_run_id or "", f"{kind}-{batch.turn}-{batch.effect}"
-        )
+        name = summary_name(kind, batch.turn, batch.effect)
+        run = keys.side_run(activity.info().workflow_run_id or "", name)
         reply = await self._model.side_call(call, run)
         text = reply.text.strip() or NOTHING
         await asyncio.to_thread(cache.keep, self._store, wanted, text, reply.step.model_dump())

@@ -11,6 +11,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
+        CutCall,
         Decision,
         FileCall,
         FileCallResult,
@@ -25,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         WorkspaceChanged,
         WorkspaceOpen,
         WorkspaceOpened,
+        summary_name,
     )
     from activities.record import EffectName
     from runtime.base.addresses import server_in
@@ -302,6 +304,21 @@ class Effects:
                 if summary
                 else self.routing.of_reading(servers=bool(servers))
             ),
+        )
+
+    def summary_call(self, preparation: Preparation) -> CutCall | None:
+        """The model call that ``prepare`` may come to, by which it is asked what it used if it is
+        cut; None if it only reads.
+        """
+        if (model := self._summary_model((preparation.request,))) is None:
+            return None
+        kind = "view" if preparation.material is None else "group"
+        return CutCall(
+            key=self.key,
+            turn=preparation.turn,
+            activity=preparation.payload_id,
+            model=model,
+            side=summary_name(kind, preparation.turn, preparation.effect),
         )
 
     async def _keep(self, material: Material) -> str:

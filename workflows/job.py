@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
         BUDGET_SPENT,
         Checked,
         CheckRequest,
+        CutCall,
         Decision,
         JobBegan,
         JobBegin,
@@ -53,6 +54,7 @@ with workflow.unsafe.imports_passed_through():
         load,
         save,
     )
+    from workflows.cutting import CUT_BOOKED, spent_on, was_cut
     from workflows.doors import Ordered
     from workflows.effects import Effects
     from workflows.failing import cause_in, cause_of, failed_in, given_up, wanted_by
@@ -379,7 +381,7 @@ class JobWorkflow(Ordered):
                 reply = await self.ask_model(call, prompt.suffix)
             except ActivityError as error:
                 # First, whatever comes of it: those attempts were paid for.
-                self.job.ledger.add_failed(failed_in(error))
+                self.job.ledger.add_failed(await self.spent_in(error, call, prompt.suffix))
                 cause = error.cause
                 if await self.granted_more(error, sent, self.job.ledger.failed.since(before)):
                     continue
@@ -426,7 +428,7 @@ class JobWorkflow(Ordered):
             "call_model",
             call,
             TurnReply,
-            id=f"turn-{self.job.turn}{suffix}",
+            id=self.call_id(suffix),
             limit=CALL_LIMIT,
             until=self.moment.until_deadline(),
             summary=turn_line(self.job.turn, self.job.last_statement),
@@ -438,6 +440,17 @@ class JobWorkflow(Ordered):
             lambda error: failed_in(error).seconds - call.booked.seconds,
         )
         return reply
+
+    def call_id(self, suffix: str) -> str:
+        """The name of the turn's call in the run."""
+        return f"turn-{self.job.turn}{suffix}"
+
+    async def spent_in(self, error: ActivityError, call: TurnCall, suffix: str) -> Failed:
+        """What the turn's calls used that came to nothing, with this one."""
+        if call.given is not None or not was_cut(error) or not workflow.patched(CUT_BOOKED):
+            return failed_in(error)
+        cut = CutCall(key=call.key, turn=call.turn, activity=self.call_id(suffix), model=call.model)
+        return call.booked + await self.moment.after(spent_on(cut), lambda spent: spent.seconds)
 
     async def granted_more(self, error: ActivityError, sent: Amount | None, tried: Failed) -> bool:
         """Whether the call was not made, or not again, since its job's slice of the batch's budget
@@ -564,10 +577,21 @@ class JobWorkflow(Ordered):
                 made, worked_for, lambda error: failed_in(error).seconds
             )
         except ActivityError as error:
+            failed = failed_in(error)
+            if was_cut(error) and workflow.patched(CUT_BOOKED):
+                cut = CutCall(
+                    key=call.key,
+                    turn=call.turn,
+                    activity=f"summary-{task.name}",
+                    model=call.model,
+                    side=task.name,
+                )
+                failed = await self.moment.after(spent_on(cut), lambda spent: spent.seconds)
             # A cancelled job's summary is no failure to go on from.
             if is_cancelled_exception(error):
+                self.job.ledger.add_background(failed.usage, failed.cost_usd)
                 raise
-            self.job.summarised(cause_of(error), failed=failed_in(error))
+            self.job.summarised(cause_of(error), failed=failed)
         else:
             self.job.summarised(reply, reply.step)
 
@@ -697,6 +721,7 @@ class JobWorkflow(Ordered):
 
     async def go_on_in_another_run(self, parent: StepRef) -> None:
         """Continue as new."""
+        await self.preparing.settle()
         saved = await save(self.job, self.order.key, parent)
         # Handlers that are under way would be lost with the run.
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -779,6 +804,7 @@ class JobWorkflow(Ordered):
         self.phase = Phase.ENDING
         # Before the end is archived: what they spent stands in it.
         await self.sub_jobs.end_all()
+        await self.preparing.settle()
         end: StepRef = await result_of(
             "end_job", self.close(stop), StepRef, id="end", summary=stop.status
         )

@@ -11,11 +11,13 @@ import functools
 from datetime import timedelta
 
 from temporalio import workflow
+from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import ReadBatchResult
+    from activities.contracts import CutCall, ReadBatchResult
     from runtime.base.values import Failed
     from runtime.context.payloads import Preparation
+    from workflows.cutting import CUT_BOOKED, spent_on, was_cut
     from workflows.effects import Effects
     from workflows.failing import failed_in
     from workflows.moment import Moment
@@ -34,6 +36,8 @@ class Preparing:
         self._moment = moment
         self._effects = effects
         self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
+        self._calls: dict[str, CutCall] = {}
+        self._cut: list[CutCall] = []
         self._arrived: list[tuple[str, ReadBatchResult | Failed]] = []
 
     @property
@@ -75,14 +79,15 @@ class Preparing:
             waited |= preparation.material is not None
             handle = await self._effects.prepare(preparation)
             self._handles[preparation.payload_id] = handle
+            if (call := self._effects.summary_call(preparation)) is not None:
+                self._calls[preparation.payload_id] = call
             handle.add_done_callback(functools.partial(self._ended, preparation))
         return waited
 
     def stop(self) -> None:
         """Cancel them all: the job ends."""
-        for handle in self._handles.values():
-            handle.cancel()
-        self._handles.clear()
+        for payload_id in tuple(self._handles):
+            self._cancel(payload_id)
         self._moment.job.ledger.held.clear()
 
     async def released(self) -> bool:
@@ -104,6 +109,25 @@ class Preparing:
         await workflow.sleep(timedelta(milliseconds=1), summary="for summaries")
         await workflow.wait_condition(lambda: not any(one in self._handles for one in calls))
 
+    async def settle(self) -> None:
+        """Cancel the summaries that are being written, and book what was spent on those that were
+        cut until now: another run knows nothing of them.
+        """
+        writing = [payload_id for payload_id in self._handles if payload_id in self._calls]
+        if not (writing or self._cut) or not workflow.patched(CUT_BOOKED):
+            return
+        for payload_id in writing:
+            self._cancel(payload_id)
+        while self._cut:
+            spent = await self._moment.after(spent_on(self._cut.pop(0)), lambda _: 0.0)
+            self._moment.job.ledger.add_background(spent.usage, spent.cost_usd)
+
+    def _cancel(self, payload_id: str) -> None:
+        self._handles.pop(payload_id).cancel()
+        self._moment.job.ledger.release(payload_id)
+        if (call := self._calls.pop(payload_id, None)) is not None:
+            self._cut.append(call)
+
     def look(self) -> None:
         """Take what has been prepared since the last look, and cancel what has become pointless;
         see ``Moment``.
@@ -121,15 +145,23 @@ class Preparing:
                 job.ledger.add_background(read.usage, read.cost_usd)
                 background.ready(payload_id, read.results[0], now)
         for payload_id in background.cancel():
-            self._handles.pop(payload_id).cancel()
-            job.ledger.release(payload_id)
+            self._cancel(payload_id)
 
     def _ended(self, preparation: Preparation, task: asyncio.Task[ReadBatchResult]) -> None:
         # One that ``look`` or ``stop`` took out was cancelled there: its result is no longer
         # wanted.
         if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
             return
-        error = task.exception()
-        self._arrived.append(
-            (preparation.payload_id, task.result() if error is None else failed_in(error))
-        )
+        error, call = task.exception(), self._calls.pop(preparation.payload_id, None)
+        if (
+            call is not None
+            and isinstance(error, ActivityError)
+            and was_cut(error)
+            and workflow.patched(CUT_BOOKED)
+        ):
+            # Nobody said what it used: that is asked before the run ends.
+            self._cut.append(call)
+            read: ReadBatchResult | Failed = Failed()
+        else:
+            read = task.result() if error is None else failed_in(error)
+        self._arrived.append((preparation.payload_id, read))

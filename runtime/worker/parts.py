@@ -18,6 +18,7 @@ from activities.batches import BatchActivities
 from activities.bounds import Bounds
 from activities.checking import CheckActivities
 from activities.checkpoints import CheckpointActivities
+from activities.cut_calls import CutCallActivities
 from activities.finishing import FinishActivities
 from activities.hands import HandsActivities
 from activities.heartbeats import HeartbeatInterceptor
@@ -108,6 +109,7 @@ def _of_turns(client: Client, store: ObjectStore) -> list[Callable[..., Any]]:
     return [
         LifecycleActivities(store).begin_job,
         ApprovalActivities(store).ask_approval,
+        CutCallActivities(store).settle_call,
         record_verdict,
         checkpoints.save_checkpoint,
         checkpoints.load_checkpoint,

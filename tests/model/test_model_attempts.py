@@ -8,6 +8,7 @@ import pytest
 from model_calls import RUN, START, Job, anthropic_server, attempt, model_at, openai_server, run
 from temporalio.exceptions import ApplicationError
 
+from activities._under_way import break_off
 from activities._worst_case import LEAST_REPLY
 from activities.contracts import Left, TurnCall, TurnReply
 from runtime.archive.findings import Severity
@@ -167,6 +168,41 @@ async def test_an_attempt_that_was_killed_is_an_estimate() -> None:
     killed = Usage(prompt=PROMPT, reported=False)
     assert (told(error).attempts, told(error).usage) == (2, killed)
     assert (reply.failed.attempts, reply.failed.usage) == (2, killed)
+
+
+@pytest.mark.parametrize("cut", ["cancelled", "broken off"])
+async def test_a_call_that_is_cut_is_archived_as_an_estimate(cut: str) -> None:
+    """With what had come of its reply; a later attempt counts it once, and 'retry' does not."""
+    async with openai_server(
+        lambda _m, n: {"text": TEXT, "hang_after": 60} if n == 1 else {"text": TEXT}
+    ).serving() as server:
+        job, environment, arrived = Job(model_at(server)), attempt(1), asyncio.Event()
+        environment.on_heartbeat = lambda beat: arrived.set() if beat["bytes"] else None
+        call = asyncio.ensure_future(run(job.store, job.call(), environment))
+        await asyncio.wait_for(arrived.wait(), 10)
+        if cut == "cancelled":
+            environment.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        else:
+            await break_off(RUN, environment.info.activity_id)
+            with pytest.raises(ApplicationError, match="broken off") as raised:
+                await call
+            assert raised.value.type == "CallCut"
+        [archived] = job.archive.attempts(RUN, 1)
+        kept = job.archive.failure(archived.key)
+        again = await one_try(job, 2, retry=Retry(attempts=1))
+    assert kept is not None
+    assert (kept.error_type, kept.spent.attempts) == ("CallCut", 1)
+    estimate = Usage(prompt=PROMPT, completion=15, reported=False)
+    assert kept.spent.usage == again.failed.usage == estimate
+    assert kept.spent.cost_usd == pytest.approx(PROMPT * 2.5e-6 + 15 * 1e-5)
+    assert [found for found in verify_job(job.archive) if found.severity is Severity.DAMAGE] == []
+
+
+async def test_a_call_that_is_not_under_way_is_not_broken_off() -> None:
+    """Another process makes it, or nobody does: there is nothing to wait for."""
+    await asyncio.wait_for(break_off(RUN, "turn-1"), 5)
 
 
 async def test_spent_attempts_end_the_call() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from stage import Stage, activities_of, events_of
 
+from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
-from tests.eventually import until_phase
+from tests.eventually import eventually, until_phase
 from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -103,11 +104,28 @@ async def test_a_budget_stops_a_job(stage: Stage) -> None:
     assert outcome.reason == "the budget of 3 turns is spent"
 
 
-async def test_cancel_ends_a_call_in_flight(stage: Stage) -> None:
-    """A job that waits for its model ends as cancelled, with its end in the archive."""
-    spec = stage.spec([{"code": "x = 1", "delay": 60}])
+@pytest.mark.parametrize("deadline", [None, 3.0])
+async def test_what_cuts_a_call_in_flight_books_it(stage: Stage, deadline: float | None) -> None:
+    """A job that waits for its model ends as cancelled, or by its deadline; its end is in the
+    archive.
+    """
+    budget = Budget(deadline=deadline)
+    spec = stage.spec([{"code": "x = 1", "delay": 60}], budget=budget)
     handle = await stage.start(spec)
     await until_phase(handle, "model")
-    await handle.cancel()
+    run = handle.first_execution_run_id or ""
+    await eventually(lambda: bool(stage.archive(spec).attempts_of(run, 1)), "the call is sent")
+    if deadline is None:
+        await handle.cancel()
     outcome = await handle.result()
-    assert outcome.status is JobStatus.CANCELLED
+    assert outcome.status is (JobStatus.BUDGET if deadline else JobStatus.CANCELLED)
+    archive = stage.archive(spec)
+    [attempt] = archive.attempts(outcome.run, 1)
+    failure, end = archive.failure(attempt.key), archive.end(outcome.run)
+    assert failure is not None and end is not None
+    # What was sent is booked, by the outcome and by the record of the end alike, and as an
+    # estimate.
+    # A deadline comes when the call's own time is over, too.
+    assert failure.error_type == "CallCut" or (deadline and failure.error_type == "ModelTimeout")
+    assert outcome.usage == end.usage == failure.spent.usage
+    assert outcome.usage.prompt > 0 and not outcome.usage.reported

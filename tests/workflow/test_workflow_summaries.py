@@ -43,6 +43,17 @@ def respond(messages):
     return {"code": "finish([first, a.text, a.lod])" if shown else "wait(1)"}
 """
 
+ENDING = """
+from pathlib import Path
+
+def respond(messages):
+    if not any(message["role"] == "assistant" for message in messages):
+        return {"code": "a = view('a.py', lod=2, tokens=300)"}
+    asked = Path(__file__).with_name("writer.calls").exists()
+    return {"code": "finish(1)" if asked else "wait(1)"}
+"""
+"""An agent that finishes as soon as its summary's writer was asked."""
+
 
 def writer(stage: Stage) -> ModelSettings:
     """A scripted model that writes summaries, and counts its calls beside its script."""
@@ -227,6 +238,27 @@ async def test_two_workers_that_want_one_summary_at_once_pay_for_one(
     assert sorted(map(len, runs)) == [0, 1]
     for stage in stages:
         await stage.replay_all()
+
+
+async def test_a_summary_that_is_cut_by_the_end_is_booked(stage: Stage) -> None:
+    """The job ends while its summary is written: what was sent of it stands in the job's cost, and
+    its attempt in the archive as one that was cut.
+    """
+    (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
+    model, agent = writer(stage), stage.path / "agent.py"
+    (stage.path / "writer.py").write_text(
+        WRITER.replace('return "- adds', 'return {"delay": 600, "text": ""}\n    return "- adds')
+    )
+    agent.write_text(ENDING)
+    outcome, archive = await stage.run(f"scripted/{agent}", summary_model=model)
+    [side] = archive.side_runs(outcome.run)
+    [attempt] = [a for turn in (1, 2, 3) for a in archive.attempts_of(side, turn)]
+    failure = archive.failure(attempt.key)
+    assert failure is not None and failure.error_type == "CallCut"
+    assert failure.spent.usage.prompt > 0
+    turns = sum(step.usage.total for step in archive.steps(outcome.run))
+    assert outcome.usage.total == turns + failure.spent.usage.total
+    assert damage(verify_job(archive)) == []
 
 
 async def summarising(handle: WorkflowHandle[Any, Any]) -> bool:
