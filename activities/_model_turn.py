@@ -52,9 +52,11 @@ from runtime.archive.forms import (
 )
 from runtime.archive.job import JobArchive
 from runtime.base.digests import canonical_json
+from runtime.base.environment import environment
 from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.open_jobs import open_jobs
+from runtime.base.own_headers import with_variables
 from runtime.base.tokens import encoding
 from runtime.base.values import Failed, JobKey, Usage
 from runtime.projection.messages import Marks, Told, told, tools_of
@@ -537,7 +539,10 @@ def _received(captured: CapturedCall, *, withheld: bool) -> dict[str, Any]:
 
 def _options(model: dict[str, Any]) -> ModelOptions:
     try:
-        return ModelOptions.model_validate(model)
+        return ModelOptions.model_validate(with_variables(model, environment()))
+    except KeyError as error:
+        words = f"this worker's environment has no {error.args[0]}, which the model's headers name"
+        raise ApplicationError(words, type=FailureKind.AUTHENTICATION, non_retryable=True) from None
     except ValidationError as error:
         problem = error.errors()[0]
         words = f"model option {'.'.join(map(str, problem['loc']))}: {problem['msg']}"

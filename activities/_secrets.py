@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from runtime.base.environment import environment
+from runtime.base.own_headers import own_headers
 from runtime.base.redaction.marks import keyless_mark
 from runtime.base.redaction.shapes import mask_shapes
 
@@ -41,11 +42,13 @@ class Secrets:
     @classmethod
     def of_call(cls, options: Mapping[str, Any]) -> Secrets:
         """What the environment and a call's options hold under a name that ends like that of a
-        secret.
+        secret, and in headers that are not known to be harmless.
         """
         secrets = cls()
         secrets._values |= _of_environment(environment())
         secrets._add_named(options)
+        for _, _, value in own_headers(options):
+            secrets.add(value)
         return secrets
 
     def _add_named(self, options: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 from runtime.base.addresses import SCHEME, WORKSPACE_OF
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
+from runtime.base.own_headers import is_variable, own_headers
 from runtime.base.redaction.computed import without_keys
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.finish import FinishEvent, OnFinish
@@ -386,8 +387,18 @@ class Resolver:
         for key in sorted(SET_BY_HOLDFAST & options.keys()):
             hint = "it is called 'name' here" if key == "model" else "Holdfast sets it"
             self._problems.add((*at, key), f"not an option of a jobs file; {hint}")
+        named = set[Location]()
+        for option, name, value in own_headers(options):
+            if is_variable(value):
+                named.add((*at, option, name))
+            elif not is_secret_key(name) and without_keys(value) == value:
+                self._problems.add(
+                    (*at, option, name),
+                    "the value may be a secret: put it into an environment variable of the worker,"
+                    f" and write {name}: $NAME",
+                )
         for where, key in _keys(options, at):
-            if is_secret_key(key):
+            if is_secret_key(key) and where not in named:
                 self._problems.add(
                     where,
                     f"secrets do not belong in a jobs file; {_SET_INSTEAD}",

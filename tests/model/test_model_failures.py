@@ -161,6 +161,30 @@ async def test_a_token_in_the_address_is_in_no_record(caplog: pytest.LogCaptureF
         )
 
 
+async def test_a_header_of_an_environment_variable_is_sent_and_in_no_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever its name, also where the provider says it back: the wire has the value, the archive
+    and the error have none.
+    """
+    secret = "a-word-of-the-house"
+    monkeypatch.setenv("CORP_WORD", secret)
+    said = {"fail": {"status": 403, "message": f"{secret} may not"}}
+    async with openai_server(lambda _m, _n: said).serving() as server:
+        model = model_at(server, extra_headers={"X-Corp-Id": "$CORP_WORD", "X-Title": "One"})
+        job = Job(model)
+        error = await failure(job)
+        [exchange] = server.exchanges
+    assert exchange.headers["X-Corp-Id"] == secret
+    assert exchange.headers["X-Title"] == "One"
+    assert error.message == "[masked] may not (HTTP 403)"
+    assert secret.encode() not in readable(job.store)
+    monkeypatch.delenv("CORP_WORD")
+    with pytest.raises(ApplicationError, match="has no CORP_WORD") as raised:
+        await job.take_turn()
+    assert raised.value.non_retryable
+
+
 async def test_a_value_that_a_statement_put_together_is_masked_before_it_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -186,6 +186,13 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
                 " variable instead, such as OPENAI_API_KEY"
             ),
         ),
+        (
+            "{name: x, extra_headers: {X-Corp-Pass: hunter2hunter2}}",
+            (
+                "model.extra_headers.X-Corp-Pass: the value may be a secret: put it into an"
+                " environment variable of the worker, and write X-Corp-Pass: $NAME"
+            ),
+        ),
         ("{name: x, base_url: 'me:pw@h'}", "model.base_url: expected no credentials in the URL"),
         ("{name: x, top_p: .nan}", "model: expected JSON values, got a number that is not finite"),
     ],
@@ -231,6 +238,23 @@ def test_a_secret_is_refused_and_not_repeated(refuse: Refuse, key: str, inside: 
         " such as OPENAI_API_KEY"
     )
     assert "S3CRET" not in told
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "X-Corp-Pass: $CORP_PASS",
+        "Authorization: '${CORP_PASS}'",
+        "X-Title: A title",
+        "User-Agent: us",
+    ],
+)
+def test_headers_that_may_stand_in_a_file(load: Callable[..., object], header: str) -> None:
+    """The name of a variable, whatever the header's own, and headers that hold no secret."""
+    load(
+        "jobs: [{id: a, goal: g, workspace: src, model: {name: x, extra_headers: {"
+        f"{header}}}}}}}]"
+    )
 
 
 def test_counts_of_tokens_are_no_secrets(load: Callable[..., object]) -> None:

@@ -1,0 +1,51 @@
+"""Headers that a model's options add to its requests: which may stand in a jobs file, and which
+come from the worker's environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runtime.base.spec.finish import VARIABLE
+
+_HARMLESS = frozenset(
+    {
+        *("accept", "accept-language", "content-type", "referer", "user-agent"),
+        *("anthropic-beta", "anthropic-version", "openai-beta", "openai-version"),
+        *("openai-organization", "openai-project", "x-goog-user-project"),
+        *("http-referer", "x-title", "x-openrouter-title", "x-openrouter-categories"),
+    }
+)
+"""Names of headers that hold no secret.
+
+A gateway's own has a name that no list of secrets knows.
+"""
+
+
+def own_headers(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The headers that may hold a secret: the option in which each stands, its name and value."""
+    for option, headers in options.items():
+        if not option.lower().endswith("headers") or not isinstance(headers, Mapping):
+            continue
+        for name, value in headers.items():
+            if str(name).lower() not in _HARMLESS:
+                yield option, name, str(value)
+
+
+def is_variable(value: str) -> bool:
+    """Whether a value is the name of an environment variable: ``$NAME`` or ``${NAME}``."""
+    return VARIABLE.fullmatch(value) is not None
+
+
+def with_variables(options: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """``options`` with what the environment has where a header names a variable.
+
+    Raises:
+        KeyError: of the name of one that is not set.
+    """
+    filled = dict(options)
+    for option, name, value in own_headers(options):
+        if (variable := VARIABLE.fullmatch(value)) is not None:
+            filled[option] = {**filled[option], name: environment[variable[1]]}
+    return filled
