@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from activities.contracts import JobEnd, TurnCall
+from runtime.base.digests import digest_of
 from runtime.base.redaction.redactor import Redactor, redactor_of
+from runtime.base.redaction.rules import Redaction
 from runtime.job.condensed import CondensationOutcome
 from runtime.projection.segments import Add, LayoutDelta, Segment, SegmentKind
 
@@ -36,6 +38,14 @@ def masked_end(end: JobEnd) -> JobEnd:
         "remarks": redactor.text(end.remarks),
     }
     return end.model_copy(update=told | _between_calls(end, redactor))
+
+
+def masked_order(order: dict[str, Any]) -> dict[str, Any]:
+    """A sub-job's order with the goal and the result's schema masked, which a statement made."""
+    spec = order["spec"]
+    redactor = redactor_of(Redaction.model_validate(spec["redact"]))
+    masked = {**spec, **{name: redactor.value(spec[name]) for name in ("goal", "result")}}
+    return order if masked == spec else {**order, "spec": masked, "definition": digest_of(masked)}
 
 
 def _between_calls(call: TurnCall | JobEnd, redactor: Redactor) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import CancelledError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities._masked import masked_order
 from activities._recorded_effects import NOT_RECORDED, recorded_value
 from activities.sub_job_contracts import OpenSubJobs, Spawned, SpawnOrder, SubJobEnds
 from runtime.archive.job import JobArchive
@@ -86,20 +87,21 @@ class SubJobActivities:
 
     async def _start(self, order: SpawnOrder) -> bool:
         """Start its workflow. Whether no try before has."""
-        routes = order.order.get("routes")
+        masked = await asyncio.to_thread(masked_order, order.order)
+        routes = masked.get("routes")
         try:
             await self._client.start_workflow(
                 JOB_WORKFLOW,
-                order.order,
+                masked,
                 id=job_workflow_id(order.child),
                 task_queue=order.queue,
                 # Also one that has ended is the one: a second of that name would spend its budget
                 # again.
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 task_timeout=TASK_LIMIT,
-                static_summary=summary_of(str(order.order["spec"]["goal"])),
+                static_summary=summary_of(str(masked["spec"]["goal"])),
                 memo={
-                    "definition": order.order["definition"],
+                    "definition": masked["definition"],
                     **memo_of(Routes.model_validate(routes) if routes else None),
                 },
             )

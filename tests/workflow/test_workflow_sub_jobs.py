@@ -11,6 +11,8 @@ from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import WorkflowHandle
 
 from runtime.archive.job import JobArchive
+from runtime.archive.verify import damage, verify_job
+from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import Amount, Budget, JobSpec, ModelSettings, Spawn
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
@@ -75,6 +77,32 @@ async def test_a_job_waits_for_its_sub_job_and_sees_its_result(stage: Stage) -> 
     assert definition is not None
     assert (definition["parent"], definition["goal"]) == (spec.id, "Count.")
     assert Budget.model_validate(definition["budget"]).turns == LENT.turns
+    stage.started.append(job_workflow_id(JobKey(batch=stage.batch, job=child)))
+
+
+async def test_a_secret_that_a_goal_is_put_together_with_is_masked(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By value, as in all else that a statement makes: in the definition, and in every prompt."""
+    monkeypatch.setenv("HOUSE_WORD", "sesame-of-the-house")
+    spec = parent_of(
+        stage,
+        [
+            "a = spawn('Say ' + 'sesame-of' + '-the-house.', result={'title': 'sesame-' + 'of-the-house'})",
+            "wait_for(a)",
+            "finish(1)",
+        ],
+        ["finish({})"],
+        redact=Redaction(env=("HOUSE_WORD",)),
+    )
+    assert (await (await stage.start(spec)).result()).status is JobStatus.SUCCEEDED
+    [child] = children_of(stage)
+    archive = JobArchive(stage.store, stage.batch, child)
+    definition = archive.definition()
+    assert definition is not None
+    assert definition["goal"].startswith("Say [masked:HOUSE_WORD")
+    assert "sesame-of-the-house" not in str(definition)
+    assert damage(verify_job(archive)) == []
     stage.started.append(job_workflow_id(JobKey(batch=stage.batch, job=child)))
 
 
