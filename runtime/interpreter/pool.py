@@ -21,7 +21,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic_monty import Monty, MontyCrashedError, MontySession, OSPolicy, ResourceLimits
+from pydantic_monty import (
+    Monty,
+    MontyCrashedError,
+    MontyError,
+    MontySession,
+    OSPolicy,
+    ResourceLimits,
+)
 
 PROCESSES: Final = 8
 """Interpreter processes of each pool, and workflow tasks at a time, in one worker."""
@@ -70,6 +77,18 @@ _STOPPED: Final = re.compile(r"\(signal: (1|2|15) ")
 of a service.
 """
 
+_KILLED: Final = re.compile(r"\(signal: 9 ")
+
+CRASHES: Final = 2
+"""So many processes that end at one place in a row, of themselves, are the statement's doing."""
+
+KILLS: Final = 8
+"""The same for those that were killed from outside, or that were gone when they were asked.
+
+What a statement takes is bounded within its process: whoever kills one wants memory for the
+machine. A statement that has its process killed all the same does not hold its job for ever.
+"""
+
 
 class InterpreterStopped(Exception):
     """The interpreter's process was told to end, as the whole worker is.
@@ -106,6 +125,11 @@ def raise_if_stopped(error: Exception) -> None:
         raise InterpreterStopped(
             f"the interpreter was stopped in mid-statement, which will run again: {error}"
         ) from error
+
+
+def was_killed(error: Exception) -> bool:
+    """Whether a process that has ended was killed from outside, as far as can be known."""
+    return not isinstance(error, MontyError) or _KILLED.search(str(error)) is not None
 
 
 def limits(*, replay: bool = False) -> ResourceLimits:

@@ -72,6 +72,7 @@ from runtime.interpreter.supplied import pure
 from runtime.interpreter.verdicts import (
     KEEPING,
     KEPT,
+    KILLED,
     Checked,
     InterpreterDrift,
     Verdict,
@@ -102,10 +103,11 @@ CALLS_PER_STRETCH = 100
 two changes of the process.
 """
 
-_crashes: Counter[tuple[str, str, int]] = Counter()
-"""How often an interpreter ended at a stretch: a seed, a statement and the number of the stretch.
+_crashes: Counter[tuple[str, str, int, bool]] = Counter()
+"""How often in a row an interpreter ended at a stretch: a seed, a statement, the number of the
+stretch, and whether it was killed from outside.
 
-The first time may be chance.
+The first time may be chance. A stretch that comes to its end, or to a verdict, counts anew.
 """
 # A bound for a worker of months; forgetting a count costs a statement one more try.
 _CRASHES_KNOWN = 1000
@@ -359,6 +361,11 @@ class StatementRun:
         return Checked.REFUSED
 
     def _run(self, answer: Answer | None, bounds: _Bounds) -> tuple[Effect | None, bytes | None]:
+        made = self._made(answer, bounds)
+        self._forget_crashes()
+        return made
+
+    def _made(self, answer: Answer | None, bounds: _Bounds) -> tuple[Effect | None, bytes | None]:
         handles = Handles(self.obj_ids())
         with pool.session(seed=self.seed, replay=not bounds.live) as session:
             with self._keeping(session):
@@ -434,7 +441,8 @@ class StatementRun:
 
         Raises:
             InterpreterStopped: if it was told to stop.
-            NoVerdict: if it was too slow to answer, or ended for the first time at this stretch.
+            NoVerdict: if it was too slow to answer, or did not end often enough at this stretch to
+                be the statement's doing.
         """
         try:
             yield
@@ -446,13 +454,24 @@ class StatementRun:
                 ) from error
             if len(_crashes) > _CRASHES_KNOWN:
                 _crashes.clear()
-            here = (self.seed, self.source, self._stretches)
-            _crashes[here] += 1
+            killed = pool.was_killed(error)
+            _crashes[*self._place, killed] += 1
             # Once may be the machine's doing: the task is tried again. Twice at one place is the
-            # statement's.
-            if _crashes[here] == 1:
+            # statement's. Who kills from outside, as the kernel does for want of memory, may well
+            # do so twice.
+            if _crashes[*self._place, killed] < (pool.KILLS if killed else pool.CRASHES):
                 raise pool.NoVerdict(f"the interpreter's process ended: {error}") from error
-            raise _TakenBack(VerdictStatus.CRASHED) from error
+            self._forget_crashes()
+            raise _TakenBack(VerdictStatus.CRASHED, KILLED if killed else "") from error
+
+    @property
+    def _place(self) -> tuple[str, str, int]:
+        """What the ends of interpreters are counted by."""
+        return self.seed, self.source, self._stretches
+
+    def _forget_crashes(self) -> None:
+        for killed in (True, False):
+            _crashes.pop((*self._place, killed), None)
 
     def _loaded(self, session: MontySession) -> SyncSnapshot | None:
         """The session as the last stretch left it: the suspended statement, or None before the

@@ -15,6 +15,9 @@ _UNDONE = "The variables and context objects are as they were before the stateme
 KEPT = "kept"
 """The detail of a ``MEMORY`` verdict on variables that weigh too much."""
 
+KILLED = "killed"
+"""The detail of a ``CRASHED`` verdict on a process that was killed again and again."""
+
 KEEPING = "keeping"
 """The detail of a ``MEMORY`` verdict on variables for which there is not enough memory to save
 them.
@@ -25,9 +28,10 @@ class VerdictStatus(StrEnum):
     """How a stretch ended. All but ``OK`` end the statement and take it back.
 
     ``TIMEOUT``: it took too much processor time. ``CALLS``: it asked too much of the host.
-    ``CRASHED``: the interpreter did, twice. ``MEMORY``: it used too much, or (detail ``KEPT`` or
-    ``KEEPING``) left variables that weigh too much. ``NAMES``: it bound a name of the contract;
-    ``ATTRIBUTES``: it assigned an attribute of a handle.
+    ``CRASHED``: the interpreter did, twice, or (detail ``KILLED``) was killed more often.
+    ``MEMORY``: it used too much, or (detail ``KEPT`` or ``KEEPING``) left variables that weigh too
+    much. ``NAMES``: it bound a name of the contract; ``ATTRIBUTES``: it assigned an attribute of a
+    handle.
     """
 
     OK = "ok"
@@ -131,6 +135,9 @@ def _told(verdict: Verdict) -> tuple[str, str]:
                     " read-only; call methods to change a node (SetPos, SetTokens, SetLod, ...)"
                 ),
             )
+        case _ if verdict.detail == KILLED:
+            told = f"the interpreter's process was killed in the statement, {pool.KILLS} times"
+            return "RuntimeError", told
         case _:
             return "RuntimeError", "the interpreter's process crashed in the statement, twice"
 

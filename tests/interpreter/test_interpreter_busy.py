@@ -72,6 +72,10 @@ def _stopped(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
 
 
+def _aborted(pid: int) -> None:
+    os.kill(pid, signal.SIGABRT)
+
+
 def _killed(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
@@ -104,11 +108,9 @@ def test_a_process_that_does_not_answer_gives_no_verdict(
 def test_one_crash_is_chance_and_two_are_a_verdict(
     workspace: Path, on_checkout: list[Callable[[int], None]]
 ) -> None:
-    """The kernel may have killed the process for want of memory; the second time the statement is
-    told.
-    """
+    """The second time the statement is told."""
     source = COMPUTES + f"  # {workspace}"
-    on_checkout += [_killed, _killed]
+    on_checkout += [_aborted, _aborted]
     with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
         PlainLoop(workspace, statements(source), tasks=1).run()
     loop = PlainLoop(workspace, statements(source, "print(1)")).run()
@@ -118,6 +120,40 @@ def test_one_crash_is_chance_and_two_are_a_verdict(
         "the interpreter's process crashed in the statement, twice."
     )
     assert loop.executions[1].stdout == "1\n"
+
+
+def test_a_stretch_that_ends_well_counts_anew(
+    workspace: Path, on_checkout: list[Callable[[int], None]]
+) -> None:
+    """Two crashes with a good end between them are chance, both."""
+    source = COMPUTES + f"  # {workspace}"
+    for _ in range(3):
+        on_checkout.append(_aborted)
+        with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
+            PlainLoop(workspace, statements(source), tasks=1).run()
+        loop = PlainLoop(workspace, statements(source)).run()
+        assert verdicts(loop)[0].status is VerdictStatus.OK
+
+
+def test_who_kills_from_outside_makes_no_verdict(
+    workspace: Path, on_checkout: list[Callable[[int], None]]
+) -> None:
+    """The kernel may, for want of memory, more than once; one that is killed for ever is told, and
+    the next time counts anew.
+    """
+    source = COMPUTES + f"  # {workspace}"
+    on_checkout += [_killed] * pool.KILLS
+    for _ in range(pool.KILLS - 1):
+        with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
+            PlainLoop(workspace, statements(source), tasks=1).run()
+    loop = PlainLoop(workspace, statements(source, "print(1)")).run()
+    assert verdicts(loop)[0].status is VerdictStatus.CRASHED
+    assert loop.executions[0].exception is not None
+    assert loop.executions[0].exception.message.startswith(
+        "the interpreter's process was killed in the statement, 8 times."
+    )
+    again = PlainLoop(workspace, statements(source)).run()
+    assert verdicts(again)[0].status is VerdictStatus.OK
 
 
 def test_the_time_of_calls_counts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
