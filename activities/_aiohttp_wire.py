@@ -13,6 +13,7 @@ import aiohttp
 import httpx
 
 from activities._captured import CapturedCall, SentRequest, Silence, TooLarge, current
+from activities._charsets import plain_type
 from activities._unpacked import Garbled
 from runtime.archive.forms import Capture
 
@@ -75,6 +76,9 @@ def _capturing(captured: CapturedCall) -> aiohttp.ClientMiddlewareType:
             # aiohttp reads a body once, which was done here; litellm asks the response for it
             # again.
             response._body = captured.content
+            kind = response.headers.get("content-type", "")
+            if plain_type(kind) != kind:
+                response.get_encoding = lambda: "utf-8"  # type: ignore[method-assign]
         except (aiohttp.ClientError, OSError, Silence, TooLarge, Garbled) as error:
             raise _carried(error, captured) from error
         return response

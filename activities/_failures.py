@@ -15,6 +15,7 @@ import httpx
 from temporalio.exceptions import ApplicationError
 
 from activities._captured import CapturedCall, Silence, TooLarge
+from activities._charsets import plain_type
 from activities._packages import package_missing
 from activities._unpacked import Garbled
 from activities._unstreamed import EmptyResponse, ErrorReply, NotAModel, fault_in
@@ -189,7 +190,9 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
 def _said(captured: CapturedCall) -> str:
     """The message in an error response's body: the field where providers put it, else the text."""
     headers = {
-        name: value for name, value in captured.headers.items() if name.lower() == "content-type"
+        name: plain_type(value)
+        for name, value in captured.headers.items()
+        if name.lower() == "content-type"
     }
     # By httpx, which knows the charset that the headers name.
     text = httpx.Response(captured.status or 500, headers=headers, content=captured.content).text

@@ -18,9 +18,14 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from activities._captured import CapturedCall, SentRequest, Silence, current
+from activities._charsets import plain_type
+from activities._unpacked import Garbled, Unpacked
 from activities._unstreamed import played_to
 from runtime.archive.forms import Capture
 from runtime.base.proxies import proxy_of
+
+MOST_UNSEEN = 16 * 1024 * 1024
+"""Bytes of a response that is not captured, as it came and unpacked."""
 
 WRITE_SECONDS = 60.0
 """How long a write of a piece of the request may take."""
@@ -62,7 +67,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
         pool = self._pool(proxy_of(request.url.scheme, request.url.host))
         captured = current.get()
         if captured is None or not _is_part_of(request, captured):
-            return await pool.handle_async_request(request)
+            return _unseen(request, await pool.handle_async_request(_plainly(request)))
         # Read whole, since the bytes are archived before the first of them leaves.
         body = await request.aread()
         # Reading is timed by the captured, which knows a first byte from a later one.
@@ -104,7 +109,7 @@ class SyncWire(httpx.HTTPTransport):
             return response
         captured = current.get()
         if captured is None or not _is_part_of(request, captured):
-            return super().handle_request(request)
+            return _unseen(request, super().handle_request(_plainly(request)))
         body = request.read()
         _prepare(request, connect=captured.limits.connect, read=captured.limits.first_byte)
         captured.sending_now(_sent(request, body))
@@ -166,6 +171,73 @@ class _SyncCapture(httpx.SyncByteStream):
         self._inner.close()
 
 
+class _Bounded(httpx.AsyncByteStream, httpx.SyncByteStream):
+    """The stream of a response that nobody captures, which breaks off where it is too large.
+
+    Raises:
+        httpx.ReadError: if it is, or is compressed otherwise than any that was asked for.
+    """
+
+    def __init__(self, inner: object, request: httpx.Request, encoding: str) -> None:
+        self._inner = inner
+        self._request = request
+        self._left = MOST_UNSEEN
+        self._unpacked = Unpacked(encoding, MOST_UNSEEN) if encoding else None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        assert isinstance(self._inner, httpx.AsyncByteStream)
+        async for piece in self._inner:
+            yield self._checked(piece)
+
+    def __iter__(self) -> Iterator[bytes]:
+        assert isinstance(self._inner, httpx.SyncByteStream)
+        for piece in self._inner:
+            yield self._checked(piece)
+
+    def _checked(self, piece: bytes) -> bytes:
+        self._left -= len(piece)
+        said = piece
+        if self._unpacked is not None:
+            try:
+                said = self._unpacked.feed(piece)[1]
+            except Garbled as error:
+                raise httpx.ReadError(str(error), request=self._request) from error
+        if self._left < 0 or (self._unpacked is not None and self._unpacked.full):
+            raise httpx.ReadError(
+                f"the response did not end within {MOST_UNSEEN:,} bytes", request=self._request
+            )
+        return said
+
+    async def aclose(self) -> None:
+        assert isinstance(self._inner, httpx.AsyncByteStream)
+        await self._inner.aclose()
+
+    def close(self) -> None:
+        assert isinstance(self._inner, httpx.SyncByteStream)
+        self._inner.close()
+
+
+def _plainly(request: httpx.Request) -> httpx.Request:
+    request.headers["accept-encoding"] = "identity"
+    return request
+
+
+def _unseen(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+    """A response that is not captured, bounded: an exchange of tokens, or what a model can do."""
+    encoding = _unpacked_here(response)
+    response.stream = _Bounded(response.stream, request, "" if encoding == "identity" else encoding)
+    return response
+
+
+def _unpacked_here(response: httpx.Response) -> str:
+    """The content encoding, which httpx would undo without a bound, and does not hear of; nor of a
+    charset that is none.
+    """
+    if (said := response.headers.get("content-type")) is not None:
+        response.headers["content-type"] = plain_type(said)
+    return str(response.headers.pop("content-encoding", "")).strip().lower()
+
+
 def _is_part_of(request: httpx.Request, captured: CapturedCall) -> bool:
     """Whether a request is the call's, or goes on with it: a reply that is fetched when it is ready
     comes with a GET.
@@ -198,15 +270,15 @@ def _is_json_object(request: httpx.Request) -> bool:
 
 def _prepare(request: httpx.Request, *, connect: float, read: float | None) -> None:
     # Without compression the captured response is the text itself, and any tool reads it.
-    request.headers["accept-encoding"] = "identity"
+    _plainly(request)
     seconds = {"connect": connect, "read": read, "write": WRITE_SECONDS, "pool": None}
     request.extensions = {**request.extensions, "timeout": seconds}
 
 
 def _answering(captured: CapturedCall, response: httpx.Response) -> None:
     captured.answering(response.status_code, response.headers)
-    # Unpacked as it is captured; httpx would do it without a bound.
-    response.headers.pop("content-encoding", None)
+    # Unpacked as it is captured.
+    _unpacked_here(response)
 
 
 def _sent(request: httpx.Request, body: bytes) -> SentRequest:

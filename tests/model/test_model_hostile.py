@@ -1,16 +1,19 @@
 """Whoever answers a call writes the response: none takes more work than its size allows."""
 
+import asyncio
 import gzip
 import tracemalloc
 import zlib
 
+import httpx
 import pytest
 from gateway import Gateway, job_at
 from model_calls import RUN
 from temporalio.exceptions import ApplicationError
 
-from activities import _captured
+from activities import _captured, _wire
 from activities._captured import CapturedCall, Limits, TooLarge
+from activities._charsets import plain_type
 from activities._failures import failure_of
 from activities._secrets import Secrets
 from tests.work import work
@@ -132,6 +135,60 @@ async def test_of_a_compressed_error_a_megabyte_is_unpacked(name: str, stream: b
     assert failed.value.type == "RateLimitError"
     assert failed.value.message.startswith("Slow down, please, aaa")
     assert failed.value.message.endswith("(HTTP 429, the first megabyte of a longer answer)")
+
+
+@pytest.mark.parametrize("charset", ["punycode", "PunyCode", "idna", "unicode_escape", "*0=puny"])
+def test_a_charset_in_which_nothing_is_written_is_not_believed(charset: str) -> None:
+    """Python's punycode takes the square of a text's length, others read no text."""
+    kind = {"content-type": f"text/plain; charset={charset}"}
+    small, large = (answered(b"ab" * (size // 2), 500, **kind) for size in (16_000, 256_000))
+    error = Exception("no reply")
+    assert work(lambda: failure_of(error, large)) < 64 * (
+        work(lambda: failure_of(error, small)) + 0.001
+    )
+    assert failure_of(error, small).message.startswith("ababab")
+
+
+@MODELS
+async def test_a_library_hears_of_no_such_charset_either(name: str, stream: bool) -> None:
+    """It reads an error's body by itself, by what the headers say."""
+    kind = "text/plain; charset=unicode_escape"
+    async with Gateway(rb"\u0041 no", kind, status=403) as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, name, stream=stream).take_turn()
+    assert failed.value.message == r"\u0041 no (HTTP 403)"
+
+
+@pytest.mark.parametrize(
+    ("charset", "believed"),
+    [("utf-8", True), ('"Latin-1"', True), ("utf_16_le", False), ("utf-8; charset=hex", False)],
+)
+def test_charsets_that_texts_are_written_in(charset: str, believed: bool) -> None:
+    """Others are left out, and the type stays."""
+    kind = f"text/html; charset={charset}"
+    assert plain_type(kind) == (kind if believed else "text/html")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_response_that_is_not_captured_is_bounded(
+    packed: bool, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One without end, or one whose kilobytes say megabytes, breaks off; a small one is read."""
+    monkeypatch.setattr(_wire, "MOST_UNSEEN", 100_000)
+
+    async def post(body: bytes) -> httpx.Response:
+        encoding = {"content-encoding": "gzip"} if packed else {}
+        async with Gateway(gzip.compress(body) if packed else body, **encoding) as address:
+            if waits:
+                async with httpx.AsyncClient(transport=_wire.AsyncWire()) as client:
+                    return await client.post(address, data={"a": "b"})
+            with httpx.Client(transport=_wire.SyncWire()) as client:
+                return await asyncio.to_thread(client.post, address, data={"a": "b"})
+
+    assert (await post(b"a" * 99_000)).text == "a" * 99_000
+    with pytest.raises(httpx.ReadError, match="did not end within 100,000 bytes"):
+        await post(b"a" * 3_000_000)
 
 
 def test_what_a_compressed_reply_says_is_not_in_memory_first(
