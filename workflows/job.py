@@ -85,6 +85,9 @@ DOUBT = "prompt-may-be-too-long"
 that it was too long.
 """
 
+BOUNDED_SCHEMAS = "checks-by-schemas-are-bounded"
+"""The patch since which schemas and results are refused that no bounded check can pass."""
+
 CAME_MEANWHILE = "slice-came-meanwhile"
 """The patch since which a call for which a slice was short is made again where another slice came
 while it was under way.
@@ -598,6 +601,7 @@ class JobWorkflow(Ordered):
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""
         self.phase = Phase.EXECUTING
+        statement.checks(lambda: workflow.patched(BOUNDED_SCHEMAS))
         answer: Answer | None = None
         while not statement.ended:
             effect = await self.durable(statement, answer)

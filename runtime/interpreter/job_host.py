@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-import jsonschema
 from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyFileHandle, MontyStdTypeProxy
 
 from runtime.base import os_values
 from runtime.base.digests import canonical_json
 from runtime.base.redaction.computed import without_keys
+from runtime.base.result_schemas import before_bounds
+from runtime.base.result_schemas.faults import result_problem
 from runtime.base.spec.servers import ServerListing
 from runtime.base.values import Value
 from runtime.context import api
@@ -127,7 +128,8 @@ class JobHost:
     ``now`` is workflow time in seconds; ``tools`` are the names of the job's tools, ``servers`` its
     MCP servers by their names. ``outputs`` are those of its commands, if it may change its
     workspace; None: it may not. ``on_files`` are those of the tools that work on its files.
-    ``lend`` has a budget for a sub-job, if it may start any.
+    ``lend`` has a budget for a sub-job, if it may start any. ``bounded`` is asked where a schema or
+    a result is refused: False for what was checked before such checks were bounded.
     """
 
     graph: ContextGraph
@@ -139,6 +141,7 @@ class JobHost:
     outputs: hands.Outputs | None = None
     on_files: frozenset[str] = frozenset()
     lend: Lend | None = None
+    bounded: Callable[[], bool] = lambda: True
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -309,7 +312,7 @@ class JobHost:
 
     def _spawn(self, lend: Lend, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HostAnswer:
         try:
-            request = lend(wish_of(args, kwargs, plain))
+            request = lend(wish_of(args, kwargs, plain, self.bounded))
         except Refused as refused:
             return Failure(refused.raised.type, refused.raised.message)
         except TypeError as error:
@@ -407,10 +410,18 @@ class JobHost:
                 "ValueError",
                 f"finish(): the result is too large: at most {MAX_REQUEST_BYTES:,} bytes of JSON",
             )
-        if (problem := _schema_problem(result, self.result_schema)) is not None:
+        if (problem := self._result_problem(result)) is not None:
             return Failure("ValueError", f"finish(): {problem}; the job goes on")
         self.finished = Finished(result, patch=bound.get("patch") is True)
         return ReturnValue(None)
+
+    def _result_problem(self, result: Any) -> str | None:
+        if self.result_schema is None:
+            return None
+        problem = result_problem(result, self.result_schema)
+        if problem is not None and not self.bounded():
+            return before_bounds.result_problem(result, self.result_schema)
+        return problem
 
     def _condense(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
         if args or kwargs:
@@ -442,17 +453,6 @@ def _computed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
     except Exception as error:  # noqa: BLE001
         known = "ValueError" if isinstance(error, ValueError | pure.Refused) else "TypeError"
         return Failure(known, f"{name}(): {error}")
-
-
-def _schema_problem(result: Any, schema: Mapping[str, Any] | None) -> str | None:
-    if schema is None:
-        return None
-    validator = jsonschema.validators.validator_for(schema)(schema)
-    # One problem, that which explains most: the model is to put it right in its next turn.
-    worst = jsonschema.exceptions.best_match(validator.iter_errors(result))
-    if worst is None:
-        return None
-    return f"result{''.join(f'[{part!r}]' for part in worst.absolute_path)}: {worst.message}"
 
 
 def plain(value: Any, where: str, depth: int = 0) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jsonschema
-
+from runtime.base.result_schemas import before_bounds
+from runtime.base.result_schemas.faults import schema_fault
 from runtime.base.spec.models import Amount
 from runtime.base.values import Value
 from runtime.context import api
@@ -49,9 +49,13 @@ It raises ``Refused`` where there is none for it.
 
 
 def wish_of(
-    args: tuple[Any, ...], kwargs: dict[str, Any], plain: Callable[[Any, str], Any]
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    plain: Callable[[Any, str], Any],
+    bounded: Callable[[], bool],
 ) -> Wish:
-    """What a call asks for; ``plain`` makes JSON data of a value.
+    """What a call asks for; ``plain`` makes JSON data of a value, ``bounded`` tells whether schemas
+    are refused that cannot be checked in bounded work.
 
     Raises:
         Refused: if its arguments do not fit.
@@ -64,20 +68,21 @@ def wish_of(
         raise Refused(ValueError, f"spawn(): a goal has at most {MOST_GOAL:,} characters")
     return Wish(
         goal=goal,
-        result=None if result is None else _schema(plain(result, "result")),
+        result=None if result is None else _schema(plain(result, "result"), bounded),
         turns=_count(bound, "turns"),
         tokens=_count(bound, "tokens"),
         usd=_dollars(bound.get("usd")),
     )
 
 
-def _schema(value: Any) -> dict[str, Any]:
+def _schema(value: Any, bounded: Callable[[], bool]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refused(TypeError, "spawn(): result is a JSON Schema, as a dict")
-    try:
-        jsonschema.validators.validator_for(value).check_schema(value)
-    except jsonschema.exceptions.SchemaError as error:
-        raise Refused(ValueError, f"spawn(): result is no JSON Schema: {error.message}") from None
+    fault = schema_fault(value)
+    if fault is not None and not bounded():
+        fault = before_bounds.schema_fault(value)
+    if fault is not None:
+        raise Refused(ValueError, f"spawn(): result: {fault}")
     return value
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
@@ -64,6 +65,10 @@ class JobStatement:
         self._version = desk.workspace
         self._host = _host(desk, now, lend)
         self._run = _run(desk, source, self._host, spawn=lend is not None)
+
+    def checks(self, bounded: Callable[[], bool]) -> None:
+        """Whether its checks by schemas are bounded, asked where one refuses something."""
+        self._host.bounded = bounded
 
     def advance(self, answer: Answer | None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch; ``recorded`` is its ok verdict when it is replayed."""

@@ -18,10 +18,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from runtime.base.errors import InputError
+from runtime.base.quoted import key_path
 from runtime.jobsfile.items import Item, LinesOfItems, read_items
 from runtime.jobsfile.messages import describe
 from runtime.jobsfile.packed import Packed
-from runtime.jobsfile.problems import Location, Origin, Problem, Problems, key_path, places
+from runtime.jobsfile.problems import Location, Origin, Problem, Problems, places
 from runtime.jobsfile.templates import Template, unfit
 from runtime.jobsfile.written import MAX_JOBS, WrittenMany
 

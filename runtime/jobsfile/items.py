@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from runtime.base.errors import InputError
+from runtime.base.quoted import shown
 from runtime.jobsfile.packed import Packed
-from runtime.jobsfile.problems import Lines, Location, Problems, shown
+from runtime.jobsfile.problems import Lines, Location, Problems
 from runtime.jobsfile.source import is_jsonl, json_line
 
 MAX_LINE = 1024 * 1024

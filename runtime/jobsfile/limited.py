@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
+from runtime.base.quoted import shown
 from runtime.base.spec.models import JobSpec, Limits
-from runtime.jobsfile.problems import Problems, shown
+from runtime.jobsfile.problems import Problems
 
 MOST_NAMED = 8
 """So many of the models or tools that there are, are told."""

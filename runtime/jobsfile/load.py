@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from runtime.base.quoted import shown
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.jobsfile.expand import Expansion, too_many
 from runtime.jobsfile.limited import Unmatched
 from runtime.jobsfile.messages import describe, without_consequences
 from runtime.jobsfile.packed import Packed
-from runtime.jobsfile.problems import Location, Problems, shown
+from runtime.jobsfile.problems import Location, Problems
 from runtime.jobsfile.resolve import Resolver, batch_budget, limits_of
 from runtime.jobsfile.source import is_jsonl, read_jsonl, read_text, read_yaml
 from runtime.jobsfile.templates import as_expected

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from runtime.jobsfile.problems import Location, nearest, shown, unknown_key
+from runtime.base.quoted import shown
+from runtime.jobsfile.problems import Location, nearest, unknown_key
 from runtime.jobsfile.written import (
     TARGET_RULE,
     WrittenBudget,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import re
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from runtime.base.errors import InputError
+from runtime.base.quoted import key_path
 
 Location = tuple[str | int, ...]
 """The way to a value: ``("jobs", 1, "budget", "wall")``."""
-
-SHOWN_VALUE = 60
-_PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
 @dataclass(frozen=True, order=True)
@@ -156,38 +153,6 @@ def _ranges(lines: list[int]) -> str:
         else:
             spans.append([line, line])
     return ", ".join(str(one) if one == last else f"{one}-{last}" for one, last in spans)
-
-
-def key_path(location: Location) -> str:
-    """``location`` as a user would write it: ``jobs[1].budget.wall``."""
-    path = ""
-    for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif _PLAIN_KEY.fullmatch(part):
-            path += f".{part}" if path else part
-        else:
-            path += f"[{shown(part)}]"
-    return path
-
-
-def shown(value: object) -> str:
-    """``value`` as it is quoted in an error: escaped, on one line, at most ``SHOWN_VALUE``
-    characters.
-    """
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if isinstance(value, str) and len(value) > SHOWN_VALUE:
-        return ascii(value[:SHOWN_VALUE]) + "..."
-    text = repr(value)
-    # A terminal would obey what a file holds of control characters.
-    return text if text.isprintable() and text.isascii() else ascii(value)
 
 
 def unknown_key(key: str, known: Iterable[str], *, elsewhere: str = "") -> str:

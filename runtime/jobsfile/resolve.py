@@ -16,6 +16,7 @@ from runtime.base.addresses import SCHEME, WORKSPACE_OF
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
 from runtime.base.own_headers import is_variable, own_headers
+from runtime.base.quoted import shown
 from runtime.base.redaction.computed import without_keys
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.finish import FinishEvent, OnFinish
@@ -40,7 +41,7 @@ from runtime.base.spec.models import (
 from runtime.base.spec.servers import ServerSpec
 from runtime.history.condensers.kinds import KINDS, SETTINGS
 from runtime.history.condensers.settings import contradiction
-from runtime.jobsfile.problems import Location, Problems, shown
+from runtime.jobsfile.problems import Location, Problems
 from runtime.jobsfile.written import (
     MAX_OPTION_BYTES,
     SET_BY_HOLDFAST,
@@ -574,7 +575,7 @@ def _is_file(path: str) -> bool:
 
 def _schema_fault(schema: str) -> str | None:
     """What is wrong with a result schema, in JSON."""
-    from runtime.jobsfile.result_schema import schema_fault
+    from runtime.base.result_schemas.faults import schema_fault
 
     return schema_fault(json.loads(schema))
 

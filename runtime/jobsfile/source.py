@@ -19,8 +19,9 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from runtime.base.errors import InputError
+from runtime.base.quoted import shown
 from runtime.jobsfile.packed import Packed, as_it_is
-from runtime.jobsfile.problems import Location, Problems, shown
+from runtime.jobsfile.problems import Location, Problems
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 MAX_JSONL_BYTES = 512 * 1024 * 1024

@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runtime.jobsfile.problems import Location, nearest, shown
+from runtime.base.quoted import shown
+from runtime.jobsfile.problems import Location, nearest
 
 NAME = r"[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
 _FIELD = re.compile(r"\{\{(?P<kept>" + NAME + r")\}\}|\{(?P<name>" + NAME + r")\}")

@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError
 
 from runtime.base.durations import PATTERN, parse_duration
 from runtime.base.errors import InputError
+from runtime.base.quoted import shown
 from runtime.base.redaction.patterns import compiled
 from runtime.base.spec.finish import VARIABLE
 from runtime.base.spec.models import (
@@ -42,7 +43,6 @@ from runtime.base.spec.servers import DEFAULT_TIMEOUT
 from runtime.base.url_rules import PATTERN as PATTERN_OF_URLS
 from runtime.base.url_rules import UrlRule
 from runtime.history.condensers.kinds import KINDS
-from runtime.jobsfile.problems import shown
 
 # What a job is goes through a workflow's input, where a payload may have 2 MiB: all is bounded.
 MAX_GOAL_BYTES = 256 * 1024
@@ -1006,6 +1006,7 @@ class WrittenSettings(Written):
         default=None,
         description=(
             "The JSON Schema that the value given to finish(...) must satisfy; null for any value."
+            " It refers to nothing outside itself; its patterns are RE2's."
         ),
     )
 

@@ -274,6 +274,9 @@ def test_counts_of_tokens_are_no_secrets(load: Callable[..., object]) -> None:
         ("{pattern: '('}", "expected a JSON Schema: pattern: '(' is not a 'regex'"),
         ("{$ref: '#/$defs/no'}", "expected a JSON Schema: $ref '#/$defs/no' leads to nothing in the schema itself"),
         ("{$ref: 'http://x/y'}", "expected a JSON Schema: $ref 'http://x/y' leads to nothing in the schema itself"),
+        ("{$ref: '#'}", "expected a JSON Schema: it leads back to itself by $ref '#', with no step into the value"),
+        ("{properties: {const: {$ref: 'file:///x'}}}", "expected a JSON Schema: $ref 'file:///x' leads to nothing in the schema itself"),
+        ("{unevaluatedItems: false}", "expected a JSON Schema without unevaluatedItems: use items"),
     ],
 )  # fmt: skip
 def test_a_schema_that_is_none(refuse: Refuse, schema: str, message: str) -> None:

@@ -226,9 +226,33 @@ async def test_what_is_not_there_is_not_lent(stage: Stage) -> None:
     ]
     assert told[0] == "spawn(): turns=99 is more than can be lent: 35"
     assert told[1] == "spawn(): goal is a text that says what the sub-job is to do"
-    assert told[2].startswith("spawn(): result is no JSON Schema: 'nothing' is not valid")
+    assert told[2].startswith("spawn(): result: expected a JSON Schema: type: 'nothing' is")
     assert told[3] == "spawn(): this job may start 1 sub-job, and has"
     assert len(children_of(stage)) == 1
+
+
+async def test_a_schema_that_cannot_be_checked_starts_no_sub_job(stage: Stage) -> None:
+    """One that leads nowhere, in a circle, to a file or to what takes for ever."""
+    schemas = [
+        "{'type': 'array', 'items': {'$ref': '#/definitions/Item'}}",
+        "{'$ref': '#'}",
+        "{'$ref': 'file:///etc/hostname'}",
+        "{'pattern': '(?=a)'}",
+    ]
+    spec = parent_of(
+        stage,
+        [*(f"spawn('One.', result={schema})" for schema in schemas), "finish(1)"],
+        ["finish([1])"],
+    )
+    outcome = await (await stage.start(spec)).result()
+    archive = stage.archive(spec)
+    told = [
+        archive.find_step(outcome.run, turn).execution["exception"]["message"]  # type: ignore[union-attr,index]
+        for turn in range(2, 6)
+    ]
+    assert all(text.startswith("spawn(): result: expected a JSON Schema: ") for text in told)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 5)
+    assert children_of(stage) == []
 
 
 async def test_sub_jobs_have_sub_jobs_as_deep_as_is_allowed(stage: Stage) -> None:
