@@ -49,7 +49,7 @@ def command(
     Failed, stopped by a budget, or cancelled: each begins from its first turn, as another run of
     the same job in its batch, defined as the archive has it. 'holdfast run --rerun-failed' reads
     the jobs file instead, which may have changed. The batch keeps its concurrency, limits and
-    priority, and who is told of ends; one that has ended has its whole budget again.
+    priority, who is told of ends, and its budget: what was spent of that stays spent.
 
     Jobs that succeeded or have not ended, sub-jobs and forks are refused; with --batch or --where
     they are passed over. The same command again starts none twice that waits or runs. It works on

@@ -178,25 +178,28 @@ def test_an_expression_chooses(cli: CommandLine) -> None:
 
 
 def test_a_batch_keeps_its_figures(cli: CommandLine) -> None:
-    """Its budget is that of the jobs file, whole again; a batch that runs takes the job in."""
+    """Its budget is that of the jobs file, and what was spent of it stays spent; more of it lets
+    the job go on.
+    """
     cli.write("bad.yaml", script("x = 1"))
     cli.write("long.py", counting(9, 0))
-    file = cli.jobs(
-        "id: bad, model: scripted/bad.yaml",
-        "id: long, model: scripted/long.py",
-        batch="figures",
-        head="concurrency: 1\nbudget: {turns: 6}",
-    )
-    assert cli("run", file).code == 1
-    assert statuses(cli, "figures") == {"bad": "failed", "long": "budget"}
+    jobs = ("id: bad, model: scripted/bad.yaml", "id: long, model: scripted/long.py")
+
+    def with_turns(most: int) -> Path:
+        head = f"concurrency: 1\nbudget: {{turns: {most}}}"
+        return cli.jobs(*jobs, batch="figures", head=head)
+
+    def ended() -> tuple[str, int]:
+        (row,) = (one for one in cli("ls", "figures", "--json").json() if one["id"] == "long")
+        return row["status"], row["turns"]
+
+    assert cli("run", with_turns(6)).code == 1
+    assert (statuses(cli, "figures")["bad"], ended()[0]) == ("failed", "budget")
     cli("retry", "figures/long")
     worked_on(cli, "figures")
-    (ended,) = (row for row in cli("ls", "figures", "--json").json() if row["id"] == "long")
-    assert (ended["status"], ended["turns"]) == ("budget", 6)
-    cli("retry", "figures/long")
-    worked_on(cli, "figures")
-    (ended,) = (row for row in cli("ls", "figures", "--json").json() if row["id"] == "long")
-    assert (ended["status"], ended["turns"]) == ("budget", 6)
+    assert ended() == ("budget", 0)
+    assert cli("run", with_turns(60), "--rerun-failed").code == 1
+    assert ended() == ("succeeded", 10)
 
 
 @pytest.mark.kill
