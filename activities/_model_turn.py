@@ -7,8 +7,10 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -511,7 +513,9 @@ async def _to_its_end(work: Callable[..., T], *arguments: Any) -> T:
     """What ``work`` comes to, in a thread: a cancel waits until it is done, since whoever asks what
     the call has spent reads what it archives.
     """
-    done = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    # Not ``to_thread``, which would need a task of its own here.
+    work_here = partial(copy_context().run, work, *arguments)
+    done = asyncio.get_running_loop().run_in_executor(None, work_here)
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:

@@ -37,21 +37,23 @@ class UnderWay:
         if self._broken:
             asked.close()
             raise BrokenOff
-        self._asking = asking = asyncio.ensure_future(asked)
+        task = self._asking = asyncio.current_task()
         try:
-            return await asking
+            return await asked
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            # The activity itself goes on: what came until now is archived.
-            if self._broken and task is not None and not task.cancelling():
+            # Uncancelled, as by asyncio's timeouts: but for that of ``end``, the activity goes on,
+            # and what came until now is archived.
+            if self._broken and task is not None and not task.uncancel():
                 raise BrokenOff from None
             raise
+        finally:
+            self._asking = None
 
     async def end(self) -> None:
         """Break the call off, and wait until what came of it is archived."""
-        self._broken = True
-        if self._asking is not None:
+        if self._asking is not None and not self._broken:
             self._asking.cancel()
+        self._broken = True
         await self._over.wait()
 
     def ended(self) -> None:
