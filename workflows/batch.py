@@ -41,6 +41,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.doors import Ordered
     from workflows.finishing import Finishing
     from workflows.granting import Granting
+    from workflows.heard import Heard
     from workflows.job import JobWorkflow
     from workflows.messages import (
         BatchCarried,
@@ -114,6 +115,7 @@ class BatchWorkflow(Ordered):
         self.routes = carried.routes
         self.memo_changed = False
         self.paused = carried.paused
+        self.heard = Heard(carried.heard)
         self.granting = Granting(
             order.batch, carried.purse, lambda work: self.soon(work, whole=True)
         )
@@ -299,6 +301,7 @@ class BatchWorkflow(Ordered):
                     purse=self.granting.carried,
                     routes=self.routes,
                     paused=self.paused,
+                    heard=self.heard.ids,
                     finishing=self.finishing.carried,
                 ),
             ),
@@ -317,12 +320,14 @@ class BatchWorkflow(Ordered):
     @workflow.signal
     def pause(self, note: Note) -> None:
         """A user's wish that no job begins until the batch is to go on."""
-        self.paused = True
+        if self.heard.is_new(note.id):
+            self.paused = True
 
     @workflow.signal
     def resume(self, note: Note) -> None:
         """A user's wish that jobs begin again."""
-        self.paused = False
+        if self.heard.is_new(note.id):
+            self.paused = False
 
     @workflow.signal
     def ask(self, ask: Ask) -> None:
@@ -415,6 +420,9 @@ class BatchWorkflow(Ordered):
     def take(self, submission: Submission) -> None:
         """Take jobs in, and the figures that hold from now on."""
         self.submitted = True
+        # Given again, it would bring back the figures of its time.
+        if not self.heard.is_new(submission.id):
+            return
         self.concurrency = submission.concurrency
         self.granting.take(submission.budget, submission.concurrency, submission.spent)
         self.routes = self.finishing.routes = submission.routes or self.routes

@@ -94,7 +94,7 @@ class Granting:
         if not held and workflow.patched(STRANGERS_TOLD):
             key = JobKey(batch=self._batch, job=ask.job)
             # Its run alone: a later one of the same name may be held by then.
-            self._soon(self._tell(key, Granted(reason=NOT_HELD), run=ask.run))
+            self._soon(self._tell(key, Granted(reason=NOT_HELD, ask=ask.id), run=ask.run))
 
     def ended(self, name: str, outcome: JobOutcome | None) -> None:
         """A job has ended; what it did not spend is there for others."""

@@ -58,6 +58,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.doors import Ordered
     from workflows.effects import Effects
     from workflows.failing import cause_in, cause_of, failed_in, given_up, wanted_by
+    from workflows.heard import Heard
     from workflows.limits import (
         CALL_LIMIT,
         CHECK_LIMIT,
@@ -119,7 +120,7 @@ class JobWorkflow(Ordered):
         )
         self.moment = Moment(job, origin)
         # In the order in which they came: a set has none.
-        self.heard = dict.fromkeys(origin.heard) if origin is not None else {}
+        self.heard = Heard(origin.heard if origin is not None else ())
         self.visible = Visible(order)
         self.phase = Phase.STARTING
         self.routing = Routing(order)
@@ -178,7 +179,7 @@ class JobWorkflow(Ordered):
     @workflow.signal
     def message(self, note: Note) -> None:
         """A user's message; the model sees it at its next turn."""
-        if self.is_new(note):
+        if self.heard.is_new(note.id):
             # Only kept: a signal may come in the midst of a turn, which looks at it after its next
             # wait.
             self.moment.arrived.append(note.text)
@@ -188,7 +189,7 @@ class JobWorkflow(Ordered):
         """A user's wish that older turns be forgotten behind a summary, before the next model
         call.
         """
-        if self.is_new(note):
+        if self.heard.is_new(note.id):
             self.moment.condense_arrived = True
 
     @workflow.signal
@@ -199,21 +200,21 @@ class JobWorkflow(Ordered):
     @workflow.signal
     def pause(self, note: Note) -> None:
         """A user's wish that no turn begins until the job is to go on, and none of its sub-jobs."""
-        if self.is_new(note):
+        if self.heard.is_new(note.id):
             self.pausing.wished = True
             self.sub_jobs.holding.change(held=self.pausing.asked)
 
     @workflow.signal
     def resume(self, note: Note) -> None:
         """A user's wish that a paused job goes on, and the sub-jobs that were paused with it."""
-        if self.is_new(note):
+        if self.heard.is_new(note.id):
             self.pausing.wished = self.pausing.held = False
             self.sub_jobs.holding.change(held=self.pausing.asked)
 
     @workflow.signal
     def hold(self, hold: Hold) -> None:
         """The parent is paused, or goes on; so do the sub-jobs of this one."""
-        if self.is_new(hold):
+        if self.heard.is_new(hold.id):
             self.pausing.held = hold.held
             self.sub_jobs.holding.change(held=self.pausing.asked)
 
@@ -249,16 +250,6 @@ class JobWorkflow(Ordered):
     def phase(self, phase: Phase) -> None:
         self._phase = phase
         self.visible.stands(self.job.turn, phase, self.job.last_statement)
-
-    def is_new(self, note: Note) -> bool:
-        """Whether the note was not given before.
-
-        Others can give one again that they find in the history; they cannot make one.
-        """
-        if note.id in self.heard:
-            return False
-        self.heard[note.id] = None
-        return True
 
     async def begin(self) -> None:
         """Archive the job's definition, or take up the state in which another run left the job."""
@@ -736,7 +727,7 @@ class JobWorkflow(Ordered):
             seed=self.seed,
             # Also what no look has seen: the next run has no other way to hear of it.
             inbox=(*self.moment.inbox, *self.moment.arrived),
-            heard=tuple(self.heard),
+            heard=self.heard.ids,
             condense=self.moment.condense_asked or self.moment.condense_arrived,
             ended=self.sub_jobs.carried,
             **self.replaying.carried,

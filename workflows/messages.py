@@ -89,6 +89,8 @@ class JobOrder(Message):
     """Whether its sub-jobs know that it is paused."""
     until: str = ""
     """When the time is over that the batch has, as ISO 8601 has it; empty: never."""
+    asked: str = Field(default="", exclude_if=lambda asked: not asked)
+    """The wish for more of the batch's budget that has no answer yet."""
 
 
 class Note(Message):
@@ -227,6 +229,8 @@ class BatchCarried(Message):
     purse: CarriedPurse | None = None
     routes: Routes | None = None
     paused: bool = False
+    heard: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
+    """The ids of what users told the batch, each of which is taken once."""
     finishing: BatchTold = BatchTold()
 
     @field_validator("gone", mode="before")
@@ -267,6 +271,8 @@ class Submission(Message):
     routes: Routes | None = None
     """By which queues their limited calls go."""
     on_finish: OnFinish | None = None
+    id: str = Field(default="", exclude_if=lambda id: not id)
+    """Another for each: one that is given again is not taken again."""
 
 
 class BatchState(Message):

@@ -25,6 +25,9 @@ with workflow.unsafe.imports_passed_through():
 ASKED_AGAIN = "slice-asked-again"
 """The patch since which a job asks again for a slice of which it has heard nothing for long."""
 
+NAMED = "wishes-are-named"
+"""The patch since which an answer says which wish it answers."""
+
 ASKS_AGAIN = timedelta(minutes=15)
 """Then: a batch whose worker is of an older release may have dropped what it could not read."""
 
@@ -38,6 +41,7 @@ class Slices:
         self._order, self._moment = order, moment
         self._asked = False
         self._heard = 0
+        self._wish = order.asked
         self.arrived: list[Granted] = []
 
     @property
@@ -52,7 +56,10 @@ class Slices:
     def look(self) -> None:
         """Take the answers that have arrived."""
         for answer in self.arrived:
-            self._asked = False
+            # Others can give one again that they find in the history; batches of before name none.
+            if answer.ask not in {"", self._wish}:
+                continue
+            self._asked, self._wish = False, ""
             self._heard += 1
             self._ledger.answered(answer)
         self.arrived = []
@@ -62,7 +69,8 @@ class Slices:
         """What the order of the run that goes on says."""
         # Once more: an answer that came since the last look would be lost with the run.
         self.look()
-        return {"granted": self._ledger.granted, "refused": self._ledger.refused}
+        granted, refused = self._ledger.granted, self._ledger.refused
+        return {"granted": granted, "refused": refused, "asked": self._wish}
 
     async def ahead(self, turns: int) -> None:
         """Ask for another slice if this one comes to its end, and do not wait for it."""
@@ -86,9 +94,12 @@ class Slices:
 
     async def _ask(self, wanted: Amount, *, waits: bool) -> None:
         self._asked = True
+        if not self._wish and workflow.patched(NAMED):
+            # The same in each replay, and another in a run that was reset, which asks for itself.
+            self._wish = workflow.uuid4().hex
         batch = workflow.get_external_workflow_handle(batch_workflow_id(self._order.key.batch))
         run, job = workflow.info().run_id, self._order.key.job
-        ask = Ask(job=job, wanted=wanted, waits=waits, run=run, heard=self._heard)
+        ask = Ask(job=job, wanted=wanted, waits=waits, run=run, heard=self._heard, id=self._wish)
         try:
             await self._moment.after(batch.signal("ask", ask), lambda _: 0.0)
         # The batch has ended, or never was: then what the job has must do.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -284,6 +285,7 @@ class Control:
             spent=await self._spent(plan.spec),
             routes=routes,
             on_finish=plan.spec.on_finish,
+            id=uuid.uuid4().hex,
         )
 
     async def _spent(self, batch: BatchSpec) -> Amount | None:
@@ -679,6 +681,7 @@ class Control:
                 concurrency=batch.concurrency,
                 budget=batch.budget,
                 on_finish=batch.on_finish,
+                id=uuid.uuid4().hex,
             )
             await _when_ready(lambda: handle.execute_update("submit", told))
         except RPCError as error:

@@ -13,6 +13,7 @@ from temporalio.converter import DataConverter
 from runtime.base.spec.models import BatchBudget
 from runtime.base.workflow_ids import batch_workflow_id
 from runtime.server.authentic import NotSigned, in_workflow
+from workflows.heard import Heard
 from workflows.messages import BatchCarried, BatchOrder, CarriedPurse, Submission
 
 
@@ -24,8 +25,18 @@ async def submissions(client: Client, batch: str) -> AsyncIterator[Submission]:
     """
     name = batch_workflow_id(batch)
     converter = in_workflow(client, name)
+    heard = Heard()
     async for event in client.get_workflow_handle(name).fetch_history_events():
-        if (submission := await _submission(event, converter)) is not None:
+        begun = event.workflow_execution_started_event_attributes.input
+        if begun.payloads:
+            (order,) = await converter.decode(begun.payloads, [BatchOrder])
+            if order.carried is not None:
+                heard = Heard(order.carried.heard)
+                yield _carried(order.carried)
+            continue
+        # As the workflow, which drops what it is given again.
+        submission = await _submission(event, converter)
+        if submission is not None and heard.is_new(submission.id):
             yield submission
 
 
@@ -46,10 +57,6 @@ async def figures(client: Client, batch: str) -> Submission | None:
 
 
 async def _submission(event: HistoryEvent, converter: DataConverter) -> Submission | None:
-    begun = event.workflow_execution_started_event_attributes.input
-    if begun.payloads:
-        (order,) = await converter.decode(begun.payloads, [BatchOrder])
-        return _carried(order.carried) if order.carried is not None else None
     accepted = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
     if accepted.name == "submit":
         (submitted,) = await converter.decode(accepted.args.payloads, [Submission])

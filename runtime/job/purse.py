@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import Field
+
 from runtime.base.spec.models import Amount
 from runtime.base.values import Compact, Value
 
@@ -49,7 +51,8 @@ class Ask(Compact):
     """A job's wish for ``wanted`` more than it was granted; ``waits``: it does nothing until it is
     answered.
 
-    ``run`` of the job has ``heard`` so many answers by then; releases before do not say so.
+    ``run`` of the job has ``heard`` so many answers by then. The answer names the ``id``, which is
+    another for each wish, and the same where it is uttered again. Releases before do not say so.
     """
 
     job: str
@@ -57,13 +60,17 @@ class Ask(Compact):
     waits: bool
     run: str = ""
     heard: int = 0
+    id: str = ""
 
 
 class Granted(Value):
-    """The answer: another ``slice``; None, with the reason, if there is none for it."""
+    """The answer to the wish ``ask``: another ``slice``; None, with the reason, if there is none
+    for it.
+    """
 
     slice: Amount | None = None
     reason: str = ""
+    ask: str = Field(default="", exclude_if=lambda ask: not ask)
 
 
 class SavedPurse(Compact):
@@ -161,12 +168,12 @@ class Purse:
         for job, ask in list(self.asks.items()):
             if (slice := self._more(ask.wanted)) is not None:
                 self.held[job] = plus(self.held[job], slice)
-                answers[job] = Granted(slice=slice)
+                answers[job] = Granted(slice=slice, ask=ask.id)
                 self._answered(job)
         if self.asks and all(job in self.asks and self.asks[job].waits for job in self.held):
             # One alone: what it leaves may be enough for all the others.
             job = next(reversed(self.asks))
-            answers[job] = Granted(reason=self.reason())
+            answers[job] = Granted(reason=self.reason(), ask=self.asks[job].id)
             self._answered(job)
         return answers
 

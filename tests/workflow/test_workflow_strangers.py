@@ -36,12 +36,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.record import ReplayOrder, RunName
-from runtime.base.spec.models import BatchSpec
+from runtime.base.spec.models import BatchBudget, BatchSpec
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import TASK_LIMIT, batch_workflow_id, job_workflow_id
 from runtime.client.control import Control
 from runtime.client.plans import Start
 from runtime.client.resets import outcome_of_reset, reset
+from runtime.client.submitted import figures
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
 from runtime.server.authentic import NotSigned, PayloadKey, Refusal, signed_converter
@@ -49,7 +50,7 @@ from runtime.server.binary import installed_binary
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
-from workflows.messages import BatchOrder, JobOrder, Note, Submission
+from workflows.messages import BatchOrder, JobOrder, JobOutcome, Note, Submission
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -414,6 +415,84 @@ async def test_a_message_is_taken_once(stage: Stage) -> None:
     archive = stage.archive(stage.spec(first, id=handle.id.rpartition("/")[2]))
     heard = [s.text for s in archive.turn_layout(outcome.run, 3) if s.kind == "message"]
     assert heard == ["first", "first"]
+
+
+async def test_a_slice_is_taken_once(stage: Stage) -> None:
+    """A batch's answer, given to its job again and again, lets the job spend no more than the
+    batch's budget.
+    """
+    statements = [f"n = {n}" for n in range(2)] + ["wait(600)"] + [f"n = {n}" for n in range(20)]
+    order = stage.order(statements)
+    stage.started.append(job_workflow_id(order.key))
+    batch = await stage.submit(order, concurrency=1, budget=BatchBudget(turns=8))
+    job = stage.client.get_workflow_handle(stage.started[-1], result_type=JobOutcome)
+    await eventually(lambda: _in_archive(stage, order), "the job has begun")
+    await asleep(job)
+    answers = await _signals(job, "grant")
+    client = await stranger(stage)
+    for answer in 5 * answers:
+        await _signal_raw(client, job.id, "grant", answer)
+    await job.signal("message", Note.of("wake up"))
+    outcome = await job.result()
+    assert (outcome.status, outcome.turns) == (JobStatus.BUDGET, 8)
+    assert (await batch.result()).ended == {order.key.job: JobStatus.BUDGET}
+
+
+async def test_a_batch_takes_a_wish_once(stage: Stage) -> None:
+    """A wish that jobs begin again, and a submission with the figures of its time, which a
+    stranger gives again, change nothing.
+    """
+    orders = [stage.order(WAITS, id=name) for name in "abc"]
+    stage.started += [job_workflow_id(order.key) for order in orders]
+    first = Submission(jobs=tuple(orders[:1]), concurrency=3, id="first")
+    batch = await stage.begin_batch()
+    await batch.execute_update(BatchWorkflow.submit, first)
+    await batch.execute_update(
+        BatchWorkflow.submit, Submission(jobs=tuple(orders[1:]), concurrency=1, id="second")
+    )
+    for wish in ("pause", "resume", "pause"):
+        await batch.signal(wish, Note.of())
+    [resumed] = await _signals(batch, "resume")
+    accepted = events_of(await batch.fetch_history(), "WORKFLOW_EXECUTION_UPDATE_ACCEPTED")
+    requests = [
+        event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+        for event in accepted
+    ]
+    client = await stranger(stage)
+    await _signal_raw(client, batch.id, "resume", resumed)
+    await _signal_raw(client, batch.id, "retry", requests[0].args)
+    state = await batch.query(BatchWorkflow.state)
+    assert (state.paused, state.open, state.waiting) == (True, ("a",), ("b", "c"))
+    await batch.signal("resume", Note.of())
+    # As the history has them, for whoever asks what holds.
+    held = await figures(stage.client, stage.batch)
+    assert held is not None
+    assert held.concurrency == 1
+    state = await batch.query(BatchWorkflow.state)
+    assert (state.paused, state.open) == (False, ("a",))
+    await batch.signal("withdraw_all", Note.of())
+    assert set((await batch.result()).ended.values()) == {JobStatus.CANCELLED}
+
+
+async def _in_archive(stage: Stage, order: JobOrder) -> bool:
+    return bool(stage.archive(order.spec).runs())
+
+
+async def _signals(handle: WorkflowHandle[Any, Any], name: str) -> list[Payloads]:
+    """What a workflow was given by the signals of that name, once there is one."""
+    told: list[Payloads] = []
+
+    async def any_told() -> bool:
+        # One that comes in the midst of a task is in the history when that has ended.
+        signals = [
+            event.workflow_execution_signaled_event_attributes
+            for event in events_of(await handle.fetch_history(), "WORKFLOW_EXECUTION_SIGNALED")
+        ]
+        told[:] = [signal.input for signal in signals if signal.signal_name == name]
+        return bool(told)
+
+    await eventually(any_told, f"the history has the signal {name}")
+    return told
 
 
 async def test_a_strangers_query_and_update_are_refused(stage: Stage) -> None:
