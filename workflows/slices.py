@@ -95,7 +95,7 @@ class Slices:
     async def _ask(self, wanted: Amount, *, waits: bool) -> None:
         self._asked = True
         if not self._wish and workflow.patched(NAMED):
-            # The same in each replay, and another in a run that was reset, which asks for itself.
+            # The same in each replay; another in a run that was reset to before the wish.
             self._wish = workflow.uuid4().hex
         batch = workflow.get_external_workflow_handle(batch_workflow_id(self._order.key.batch))
         run, job = workflow.info().run_id, self._order.key.job

@@ -82,6 +82,7 @@ class SavedPurse(Compact):
     held: dict[str, Amount] = {}
     asks: tuple[Ask, ...] = ()
     told: dict[str, tuple[str, int]] = {}
+    answered: dict[str, str] = {}
 
 
 @dataclass
@@ -89,7 +90,8 @@ class Purse:
     """What a batch has to grant: its ``budget``, for ``places`` jobs at a time.
 
     ``spent`` is what jobs spent that have ended, ``held`` what each open one was granted in all,
-    ``told`` the run of each that asked last, and how many answers it was given.
+    ``told`` the run of each that asked last, and how many answers it was given, ``answered`` the id
+    of its wish that was answered last.
     """
 
     budget: Amount
@@ -98,6 +100,7 @@ class Purse:
     held: dict[str, Amount] = field(default_factory=dict)
     asks: dict[str, Ask] = field(default_factory=dict)
     told: dict[str, tuple[str, int]] = field(default_factory=dict)
+    answered: dict[str, str] = field(default_factory=dict)
 
     def saved(self) -> SavedPurse:
         """For the batch's next run."""
@@ -108,14 +111,15 @@ class Purse:
             held=dict(self.held),
             asks=tuple(self.asks.values()),
             told=dict(self.told),
+            answered=dict(self.answered),
         )
 
     @classmethod
     def restored(cls, saved: SavedPurse) -> Purse:
         """As it was saved."""
         asks = {ask.job: ask for ask in saved.asks}
-        held, told = dict(saved.held), dict(saved.told)
-        return cls(saved.budget, saved.places, saved.spent, held, asks, told)
+        held, told, answered = dict(saved.held), dict(saved.told), dict(saved.answered)
+        return cls(saved.budget, saved.places, saved.spent, held, asks, told, answered)
 
     @property
     def free(self) -> Amount:
@@ -141,8 +145,9 @@ class Purse:
 
     def ask(self, ask: Ask) -> None:
         """Take note of what a job wants; ``settle`` answers."""
-        # Only of open jobs: what is granted is added to what they hold.
-        if ask.job not in self.held:
+        # Only of open jobs: what is granted is added to what they hold. A run that goes on utters
+        # the wish of the run before again, whose answer is on its way.
+        if ask.job not in self.held or (ask.id and ask.id == self.answered.get(ask.job)):
             return
         run, told = self.told.get(ask.job, ("", 0))
         # An answer is on its way: who hears it asks again, if that is not enough.
@@ -154,6 +159,7 @@ class Purse:
         held = self.held.pop(job, None)
         self.asks.pop(job, None)
         self.told.pop(job, None)
+        self.answered.pop(job, None)
         if held is not None:
             # Counted against the batch where nobody knows: a budget errs on the side of less.
             self.spent = plus(self.spent, held if spent is None else spent)
@@ -199,6 +205,7 @@ class Purse:
     def _answered(self, job: str) -> None:
         ask = self.asks.pop(job)
         run, told = self.told.get(job, ("", 0))
+        self.answered[job] = ask.id
         if ask.run:
             # A run that was reset has heard what the history that it kept holds.
             self.told[job] = (ask.run, (told if ask.run == run else ask.heard) + 1)

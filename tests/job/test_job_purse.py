@@ -97,6 +97,19 @@ def test_nobody_is_answered_twice_for_one_want() -> None:
         assert purse.settle() == {"a": Granted(slice=usd(0.25))}
 
 
+def test_a_wish_is_answered_once_also_in_the_next_run() -> None:
+    """A job that goes on in another run before it has heard the answer utters its wish again."""
+    purse = Purse(usd(1.0), places=1)
+    purse.first("a", usd(5.0))
+    purse.ask(Ask(job="a", wanted=usd(0.2), waits=False, run="one", id="first"))
+    assert purse.settle() == {"a": Granted(slice=usd(0.25), ask="first")}
+    purse = Purse.restored(SavedPurse.model_validate_json(purse.saved().model_dump_json()))
+    purse.ask(Ask(job="a", wanted=usd(0.2), waits=True, run="two", id="first"))
+    assert (purse.settle(), purse.free) == ({}, usd(0.5))
+    purse.ask(Ask(job="a", wanted=usd(0.2), waits=True, run="two", heard=1, id="second"))
+    assert purse.settle() == {"a": Granted(slice=usd(0.25), ask="second")}
+
+
 @pytest.mark.parametrize(
     ("fields", "ending"),
     [
