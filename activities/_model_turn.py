@@ -519,7 +519,10 @@ async def _to_its_end(work: Callable[..., T], *arguments: Any) -> T:
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:
-        await asyncio.wait({done})
+        while not done.done():
+            # Cancelled twice, as by a worker that is stopped, it waits all the same.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({done})
         raise
 
 
