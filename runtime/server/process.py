@@ -221,7 +221,10 @@ def begin_database(home: Home) -> None:
     making = _making(home)
     if making.exists():
         for suffix in ("", "-wal", "-shm"):
-            home.database.with_name(home.database.name + suffix).unlink(missing_ok=True)
+            part = home.database.with_name(home.database.name + suffix)
+            # Kept, the last one: somebody may have put a database there by hand since.
+            with contextlib.suppress(FileNotFoundError):
+                part.replace(part.with_name(f"unmade-{part.name}"))
     elif not home.database.exists():
         making.touch(mode=0o600)
 
