@@ -172,7 +172,8 @@ async def _helped(given: Measurement, queue: str) -> AsyncIterator[tuple[int, ..
         yield tuple(helper.pid for helper in helpers)
     finally:
         for helper in helpers:
-            await helper.communicate()
+            # Not without input: Python 3.11 would leave the helper's open.
+            await helper.communicate(b"")
 
 
 @asynccontextmanager
