@@ -17,6 +17,8 @@ from temporalio.exceptions import ApplicationError
 
 from activities import _summary_cache as cache
 from activities._claims import Claims, Times
+from activities._failed_attempts import spent_on_call
+from activities._options import ModelOptions
 from activities.contracts import (
     ReadBatch,
     ReadBatchResult,
@@ -27,8 +29,9 @@ from activities.contracts import (
 from activities.model import ModelActivities
 from activities.workspace import WorkspaceActivities, count_with
 from runtime.archive import keys
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.base.values import ModelReply, Usage
+from runtime.base.values import Failed, ModelReply
 from runtime.context.excerpts import Count, fitting
 from runtime.context.material import Material
 from runtime.context.sources import ReadResult, ReadStatus
@@ -75,10 +78,10 @@ class SummaryActivities:
                 non_retryable=True,
             )
         region = await asyncio.to_thread(self._workspace.region, batch)
-        reply = None if region is None else await self._written(batch, region, "view")
+        spent = Failed() if region is None else await self._written(batch, region, "view")
         # Read again, by the same way as any reading: the summary is in the store by now.
         result = await asyncio.to_thread(self._workspace.read_sources, batch)
-        return _with_cost(result, reply)
+        return _with_cost(result, spent)
 
     @activity.defn(name="summarise_group")
     async def summarise_group(self, batch: ReadBatch) -> ReadBatchResult:
@@ -90,7 +93,7 @@ class SummaryActivities:
         members = await asyncio.to_thread(
             cache.members_of, self._store, batch.material, request, batch.summary_model
         )
-        reply = await self._written(batch, members, "group")
+        spent = await self._written(batch, members, "group")
         summary = await asyncio.to_thread(cache.known_summary, self._store, members)
         text = fitting(summary or NOTHING, members.budget, count)
         result = ReadResult(
@@ -101,7 +104,7 @@ class SummaryActivities:
         kept = await asyncio.to_thread(
             self._workspace.keep, batch, ReadBatchResult(results=(result,)), used
         )
-        return _with_cost(kept, reply)
+        return _with_cost(kept, spent)
 
     @activity.defn(name="keep_material")
     async def keep_material(self, material: Material) -> str:
@@ -111,18 +114,14 @@ class SummaryActivities:
         """
         return await asyncio.to_thread(cache.keep_material, self._store, material)
 
-    async def _written(
-        self, batch: ReadBatch, wanted: cache.Wanted, kind: str
-    ) -> ModelReply | None:
-        """See to it that the summary is in the store; the reply, if a model had to be asked by this
-        job.
-        """
+    async def _written(self, batch: ReadBatch, wanted: cache.Wanted, kind: str) -> Failed:
+        """See to it that the summary is in the store; what this job spent on it."""
 
         async def done() -> bool:
             return await asyncio.to_thread(cache.known_summary, self._store, wanted) is not None
 
         if await done():
-            return None
+            return await self._spent_before(batch, wanted, kind)
         info = activity.info()
         claims = Claims(
             self._store, wanted.key, f"{info.workflow_run_id}/{info.activity_id}", self._times
@@ -130,7 +129,23 @@ class SummaryActivities:
         # The lock first: the tasks of this process need not look at the store while they wait.
         lock = self._locks.setdefault(wanted.key, asyncio.Lock())
         async with lock, claims.held(done) as mine:
-            return await self._ask(batch, wanted, kind) if mine else None
+            if not mine:
+                return await self._spent_before(batch, wanted, kind)
+            reply = await self._ask(batch, wanted, kind)
+        return reply.failed + Failed(usage=reply.usage, cost_usd=reply.cost_usd)
+
+    async def _spent_before(self, batch: ReadBatch, wanted: cache.Wanted, kind: str) -> Failed:
+        """What earlier attempts of this activity spent, the last of which may have ended when the
+        summary was kept: nobody else books it.
+        """
+        info = activity.info()
+        if batch.key is None or info.attempt == 1:
+            return Failed()
+        archive, run = JobArchive.of(self._store, batch.key), _side_run(batch, kind)
+        options = ModelOptions.model_validate(wanted.model)
+        return await asyncio.to_thread(
+            spent_on_call, archive, run, batch.turn, info.activity_id, options
+        )
 
     async def _ask(self, batch: ReadBatch, wanted: cache.Wanted, kind: str) -> ModelReply:
         if batch.key is None:
@@ -147,17 +162,18 @@ class SummaryActivities:
             left=batch.left,
             retry=batch.retry,
         )
-        name = summary_name(kind, batch.turn, batch.effect)
-        run = keys.side_run(activity.info().workflow_run_id or "", name)
-        reply = await self._model.side_call(call, run)
+        reply = await self._model.side_call(call, _side_run(batch, kind))
         text = reply.text.strip() or NOTHING
         await asyncio.to_thread(cache.keep, self._store, wanted, text, reply.step.model_dump())
         return reply
 
 
-def _with_cost(result: ReadBatchResult, reply: ModelReply | None) -> ReadBatchResult:
+def _side_run(batch: ReadBatch, kind: str) -> str:
+    """The run in whose name the call is archived."""
+    name = summary_name(kind, batch.turn, batch.effect)
+    return keys.side_run(activity.info().workflow_run_id or "", name)
+
+
+def _with_cost(result: ReadBatchResult, spent: Failed) -> ReadBatchResult:
     """``result``, with what the call and the failed attempts at it cost."""
-    if reply is None:
-        return result.model_copy(update={"usage": Usage(), "cost_usd": 0.0})
-    cost = round(reply.cost_usd + reply.failed.cost_usd, 9)
-    return result.model_copy(update={"usage": reply.usage + reply.failed.usage, "cost_usd": cost})
+    return result.model_copy(update={"usage": spent.usage, "cost_usd": spent.cost_usd})

@@ -14,7 +14,9 @@ from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
+from activities import summaries
 from runtime.archive.job import JobArchive
+from runtime.archive.spending import spent
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.base.spec.models import Budget, ModelSettings, Writable
@@ -289,6 +291,30 @@ def respond(messages):
             return {"code": "wait(1)"}
     return {"code": "finish(1)"}
 """
+
+
+async def test_a_summary_whose_worker_died_with_it_is_booked(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had been kept by then, so that the next attempt asks no model."""
+    (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
+    kept: list[str] = []
+    keep = summaries.cache.keep
+
+    def and_dies(*arguments: Any) -> None:
+        keep(*arguments)
+        kept.append(arguments[2])
+        raise OSError("killed")
+
+    monkeypatch.setattr(summaries.cache, "keep", and_dies)
+    agent = stage.path / "agent.py"
+    agent.write_text(AGENT)
+    outcome, archive = await stage.run(f"scripted/{agent}", summary_model=writer(stage))
+    assert outcome.status is JobStatus.SUCCEEDED
+    assert kept == ["- adds numbers"]
+    told = spent(archive)
+    assert (told["calls"], told["failed_attempts"]) == (outcome.turns + 1, 0)
+    assert outcome.usage.total == told["prompt"] + told["completion"]
 
 
 async def test_summaries_at_once_never_spend_more_than_is_left(stage: Stage) -> None:
