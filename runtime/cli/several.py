@@ -122,11 +122,13 @@ async def _several(
         cancels = hold == "withdraw_all"
         # Listed before: those that wait begin by it, to end.
         rows = await rows_of(control, batch) if cancels else []
+        held = False
         if whole and hold is not None and batch is not None:
             # A batch that has ended may have left jobs that run.
             with suppress(NotFound) if cancels else nullcontext():
                 # First the batch: else a job could begin between the listing and this.
                 await control.hold_batch(batch, hold)
+                held = True
         rows = rows if cancels else await rows_of(control, batch)
         chosen = [
             JobKey(batch=row["batch"], job=row["id"])
@@ -137,10 +139,10 @@ async def _several(
         ]
         waits = {row["job"] for row in rows if row["status"] == QUEUED}
         asked = {key for key in chosen if str(key) in waits} if cancels else set()
-        if not whole:
+        if not held:
             asked = await _withdrawn(control, asked)
-        if not chosen and not whole:
-            note("there is no such job")
+            if not chosen:
+                note("there is no such job")
 
         async def one(key: JobKey) -> str | None:
             if key in asked:

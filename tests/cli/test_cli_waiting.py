@@ -11,6 +11,7 @@ from temporalio.client import Client
 
 from runtime.base.home import state_home
 from runtime.base.workflow_ids import batch_workflow_id
+from runtime.client.control import Control, Wish
 from runtime.server.embedded import NAMESPACE, ensure_server
 from tests.cli.command_line import UNHURRIED, CommandLine, counting, gated, script, wait_for
 from tests.workflow.stage import replayer
@@ -136,6 +137,40 @@ def test_a_cancelled_batch_starts_no_job_of_a_page(cli: CommandLine) -> None:
         "first": "cancelled",
         **dict.fromkeys(waiting, "cancelled before it began"),
     }
+
+
+def test_a_batch_that_nobody_knows_is_told(cli: CommandLine) -> None:
+    """Its name is mistyped, as a rule."""
+    done = cli("cancel", "--batch", "mistyped")
+    assert (done.code, done.out) == (0, "0 jobs of 0: cancelled\n")
+    assert "there is no such job" in done.err
+
+
+def test_a_batch_that_ends_while_it_is_looked_at_is_not_said_to_be_cancelled(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that waited when the jobs were listed has run: nobody has heard the wish."""
+    cli.write("gated.py", gated(cli.path / "gate"))
+    cli.write("good.yaml", script("finish(2)"))
+    file = cli.jobs(
+        f"id: first, model: scripted/gated.py, {UNHURRIED}",
+        "id: next, model: scripted/good.yaml",
+        batch="ends",
+        head="concurrency: 1",
+    )
+    process = cli.start("run", file)
+    wait_for(lambda: cli.turns("ends", "first") >= 1, "a turn of the first job", process)
+    hold = Control.hold_batch
+
+    async def held(control: Control, batch: str, wish: Wish) -> None:
+        cli.write("gate", "")
+        assert (await asyncio.to_thread(cli.finished, process)).code == 0
+        await hold(control, batch, wish)
+
+    monkeypatch.setattr(Control, "hold_batch", held)
+    done = cli("cancel", "--batch", "ends", "--json")
+    assert [row["job"] for row in done.json()] == ["ends/first", "ends/next"]
+    assert [row["cancelled"] for row in done.json()] == [False, False]
 
 
 def test_a_job_that_nobody_knows_is_not_cancelled(cli: CommandLine) -> None:
