@@ -255,13 +255,19 @@ class Watch:
 
 async def until_told(control: Control, batch: str, asked: asyncio.Event) -> None:
     """Wait until the batch, of which all jobs have ended, has told of its end (``on_finish``), or
-    somebody has ``asked`` to stop; the tries at that are bounded.
+    somebody has ``asked`` to stop; the tries at that are bounded. A server that is away is asked
+    again.
 
     Needs a worker of the batch.
     """
     while not asked.is_set():
-        news = await control.batch_news(batch, 0)
-        if news is None or news.open or news.waiting:
-            return
+        try:
+            news = await control.batch_news(batch, 0)
+        except RPCError as error:
+            if not is_passing(error):
+                raise
+        else:
+            if news is None or news.open or news.waiting:
+                return
         with suppress(TimeoutError):
             await asyncio.wait_for(asked.wait(), POLL_SECONDS)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
+from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from runtime.archive.stores import open_store
+from runtime.client.control import Control
 from runtime.client.restarts import TRIES, through_restarts
+from runtime.client.watch import until_told
+from workflows.messages import BatchNews
 
 
 class Server:
@@ -55,4 +65,31 @@ async def test_what_no_start_mends_is_an_error(status: RPCStatusCode, asked: int
     server = Server(status, 99)
     with pytest.raises(RPCError):
         await through_restarts(server.answer)
+    assert server.asked == asked
+
+
+@dataclass(frozen=True)
+class Batch(Control):
+    """A client's side of a batch that has told of its end, on a server that is away at times."""
+
+    server: Server
+
+    async def batch_news(self, batch: str, known: int) -> BatchNews | None:
+        """None: it does not run."""
+        await self.server.answer()
+        return None
+
+
+@pytest.mark.parametrize(
+    ("status", "asked"), [(RPCStatusCode.UNAVAILABLE, 2), (RPCStatusCode.PERMISSION_DENIED, 1)]
+)
+async def test_a_server_that_is_away_while_an_end_is_told_is_waited_for(
+    tmp_path: Path, status: RPCStatusCode, asked: int
+) -> None:
+    """All jobs have ended: ``run`` does not fail for it. What a server refuses is an error."""
+    server = Server(status, 1)
+    client = await Client.connect("127.0.0.1:1", lazy=True)
+    batch = Batch(client, open_store(str(tmp_path)), server)
+    with pytest.raises(RPCError) if asked == 1 else nullcontext():
+        await until_told(batch, "night", asyncio.Event())
     assert server.asked == asked
