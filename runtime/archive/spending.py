@@ -67,7 +67,7 @@ def _by_its_end(archive: JobArchive) -> Amount | None:
     have, and its turns need not be read.
     """
     try:
-        runs = archive.runs()
+        runs = archive.runs_that_called()
         end = archive.end(runs[0]) if len(runs) == 1 else None
         first = archive.find_step(end.run, 1) if end is not None else None
     except UNREADABLE:

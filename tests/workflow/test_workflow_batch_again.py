@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from stage import Stage, replayer
 
+from runtime.archive import keys
 from runtime.archive.spending import spent_in
 from runtime.base.spec.models import BatchBudget, BatchSpec
 from runtime.base.workflow_ids import batch_workflow_id
@@ -46,3 +47,8 @@ async def test_a_batch_that_begins_again_has_what_is_left_of_its_budget(stage: S
         assert await turns_after(1, 8, rerun=False) == 8
         assert await turns_after(2, 12, rerun=False) == 12
         assert await turns_after(2, 15, rerun=True) == 15
+    # The start of a run may be lost; what it spent is not.
+    first, last = stage.archive(specs[0]).runs()
+    for run in (first, last):
+        stage.store.remove(keys.run_key(f"{stage.batch}/{specs[0].id}", run))
+        assert spent_in(stage.store, stage.batch).turns == 15
