@@ -124,6 +124,8 @@ class Preparing:
 
     def _cancel(self, payload_id: str) -> None:
         self._handles.pop(payload_id).cancel()
+        # Else the look after a wait that follows may name it once more.
+        self._moment.job.graph.background.drop(payload_id)
         self._moment.job.ledger.release(payload_id)
         if (call := self._calls.pop(payload_id, None)) is not None:
             self._cut.append(call)

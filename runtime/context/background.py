@@ -147,6 +147,10 @@ class Background:
                     self._queue.waiting.append(preparation.payload(none, now))
             self._queue.count(failed=1)
 
+    def drop(self, payload_id: str) -> None:
+        """A preparation was cancelled, for whatever reason: it does not come back."""
+        self._running.pop(payload_id, None)
+
     def cancel(self) -> tuple[str, ...]:
         """The preparations to cancel: their nodes were paused or changed, or are gone."""
         gone = [

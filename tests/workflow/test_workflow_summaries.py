@@ -242,17 +242,20 @@ async def test_two_workers_that_want_one_summary_at_once_pay_for_one(
         await stage.replay_all()
 
 
-async def test_a_summary_that_is_cut_by_the_end_is_booked(stage: Stage) -> None:
+@pytest.mark.parametrize("last", ["finish(1)", "a.SetLod(0)\nfinish(1)", "a.Pause()\nfinish(1)"])
+async def test_a_summary_that_is_cut_by_the_end_is_booked(stage: Stage, last: str) -> None:
     """The job ends while its summary is written: what was sent of it stands in the job's cost, and
-    its attempt in the archive as one that was cut.
+    its attempt in the archive as one that was cut. So it is where the last statement wanted it no
+    more.
     """
     (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
     model, agent = writer(stage), stage.path / "agent.py"
     (stage.path / "writer.py").write_text(
         WRITER.replace('return "- adds', 'return {"delay": 600, "text": ""}\n    return "- adds')
     )
-    agent.write_text(ENDING)
+    agent.write_text(ENDING.replace('"finish(1)"', repr(last)))
     outcome, archive = await stage.run(f"scripted/{agent}", summary_model=model)
+    assert outcome.status is JobStatus.SUCCEEDED
     [side] = archive.side_runs(outcome.run)
     [attempt] = [a for turn in (1, 2, 3) for a in archive.attempts_of(side, turn)]
     failure = archive.failure(attempt.key)
