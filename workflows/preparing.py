@@ -28,6 +28,9 @@ WAITED_FOR = "held-calls-are-waited-for"
 FAILURES_TOLD = "failed-summaries-are-told"
 """The patch since which a node says that its summary failed."""
 
+LOOKED_LAST = "what-was-prepared-is-seen-last"
+"""The patch since which a run sees what was prepared until its end, to book that."""
+
 
 class Preparing:
     """The preparations of one run that have not ended."""
@@ -111,12 +114,15 @@ class Preparing:
 
     async def settle(self) -> None:
         """Cancel the summaries that are being written, and book what was spent on those that were
-        cut until now: another run knows nothing of them.
+        cut until now, and on those that no look has seen: another run knows nothing of them.
         """
-        writing = [payload_id for payload_id in self._handles if payload_id in self._calls]
-        if not (writing or self._cut) or not workflow.patched(CUT_BOOKED):
+        if not (self._calls or self._cut) or not workflow.patched(CUT_BOOKED):
             return
-        for payload_id in writing:
+        if workflow.patched(LOOKED_LAST):
+            # Which of them have ended is known after an event of the server alone, see ``Moment``.
+            event = workflow.sleep(timedelta(milliseconds=1), summary="before the end")
+            await self._moment.after(event, lambda _: 0.0)
+        for payload_id in [one for one in self._handles if one in self._calls]:
             self._cancel(payload_id)
         while self._cut:
             spent = await self._moment.after(spent_on(self._cut.pop(0)), lambda _: 0.0)
@@ -138,6 +144,7 @@ class Preparing:
         job, now = self._moment.job, self._moment.now
         background = job.graph.background
         for payload_id, read in arrived:
+            self._calls.pop(payload_id, None)
             job.ledger.release(payload_id)
             if isinstance(read, Failed):
                 job.ledger.add_background(read.usage, read.cost_usd)
@@ -154,7 +161,7 @@ class Preparing:
         # wanted.
         if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
             return
-        error, call = task.exception(), self._calls.pop(preparation.payload_id, None)
+        error, call = task.exception(), self._calls.get(preparation.payload_id)
         if (
             call is not None
             and isinstance(error, ActivityError)

@@ -19,7 +19,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.spending import spent
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
-from runtime.base.spec.models import Budget, ModelSettings, Writable
+from runtime.base.spec.models import Budget, ModelSettings, ToolSpec, Writable
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 from tests.replay.replays import frozen_again
@@ -264,6 +264,54 @@ async def test_a_summary_that_is_cut_by_the_end_is_booked(stage: Stage, last: st
     turns = sum(step.usage.total for step in archive.steps(outcome.run))
     assert outcome.usage.total == turns + failure.spent.usage.total
     assert damage(verify_job(archive)) == []
+
+
+CHECKS = """
+import time
+from pathlib import Path
+from typing import Any
+
+def patient(result: Any, workspace: str) -> float:
+    \"\"\"Ends when it may.\"\"\"
+    while not Path(__file__).with_suffix(".go").exists():
+        time.sleep(0.02)
+    return 1.0
+"""
+
+
+async def test_a_summary_that_ends_unseen_is_booked(stage: Stage) -> None:
+    """It ends while the result is checked, after the last turn: its cost is the job's all the
+    same.
+    """
+    (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
+    slow, agent, checks = (stage.path / f"{name}.py" for name in ("writer", "agent", "checks"))
+    slow.write_text(SLOW)
+    agent.write_text(ENDING)
+    checks.write_text(CHECKS)
+    spec = stage.spec(
+        f"scripted/{agent}",
+        summary_model=ModelSettings(name=f"scripted/{slow}"),
+        check=ToolSpec(
+            name="patient", target="checks:patient", search_path=str(stage.path), stub=""
+        ),
+    )
+    handle = await stage.start(spec)
+
+    async def checking() -> bool:
+        return "check_result" in await started(handle)
+
+    async def summed_up() -> bool:
+        return await started(handle) == ["check_result"]
+
+    await eventually(checking, "the result is checked")
+    slow.with_suffix(".go").touch()
+    await eventually(summed_up, "the summary is written")
+    checks.with_suffix(".go").touch()
+    outcome, archive = await handle.result(), stage.archive(spec)
+    [side] = archive.side_runs(outcome.run)
+    steps = [*archive.steps(outcome.run), *archive.steps(side)]
+    assert outcome.usage.total == sum(step.usage.total for step in steps)
+    assert outcome.cost_usd == pytest.approx(sum(step.cost_usd for step in steps))
 
 
 async def summarising(handle: WorkflowHandle[Any, Any]) -> bool:
