@@ -8,6 +8,7 @@ whoever has the key. Symbolic links are followed before a path is judged.
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.servers import ServerSpec
 
 SCRIPTED = "scripted/"
+
+_SHELL = "/bin/sh"
+_PLAIN = re.compile(r"[\w./@:,+ -]*")
+"""Characters that mean themselves to a shell, and blanks."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,9 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
             yield "the workspace", Path(workspace)
         case WorkspaceChange(tool=ToolRequest() as call):
             yield from named_by(call)
-        case FinishNotice(order=OnFinish(command=str(), directory=directory)):
+        case FinishNotice(order=OnFinish(command=str() as command, directory=directory)):
             yield "the directory of on_finish", Path(directory)
+            yield "the program of on_finish", Path(directory) / _program(command)
         case ToolRequest(server=ServerSpec() as server):
             yield from _command(server)
         case ServersQuestion(servers=servers):
@@ -101,6 +107,15 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
             yield _module(check.target, check.search_path)
         case ToolRequest(tool=tool, search_path=search_path):
             yield _module(tool, search_path)
+
+
+def _program(command: str) -> str:
+    """What a line for the shell runs: its first word, if it is one program's path, with arguments
+    that the shell takes as they are; else the shell, which may run anything.
+    """
+    first, *_ = [*command.split(), ""]
+    plain = _PLAIN.fullmatch(command) is not None
+    return first if plain and "/" in first else _SHELL
 
 
 def _module(tool: str, search_path: str) -> tuple[str, Path]:

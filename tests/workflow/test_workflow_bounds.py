@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from stage import Stage
 
+from activities.bounds import named_by
+from activities.finish_contracts import FinishNotice
+from runtime.base.spec.finish import FinishEvent, OnFinish
 from runtime.job.stops import JobStatus
 from runtime.tools.host import describe_tool
 from runtime.worker.worker import make_worker
@@ -92,3 +95,32 @@ async def test_a_tool_that_is_installed_is_none_of_the_directories(
     (inside / "mine.py").symlink_to(outside / "mine.py")
     ended = await outcome(stage, inside, inside / "s.yaml", inside, inside)
     assert "NotAllowed: the module of tool mine:shout" in ended.reason
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        ("./notify.sh", "inside/notify.sh"),
+        ("bin/notify --to=ops", "/bin/sh"),
+        ("bin/notify --to ops@x.org,b", "inside/bin/notify"),
+        ("../evil.sh", "evil.sh"),
+        ("/usr/bin/curl http://x", "/usr/bin/curl"),
+        ("curl http://x", "/bin/sh"),
+        (". ./notify.sh", "/bin/sh"),
+        ("exec ./notify.sh", "/bin/sh"),
+        ("./notify.sh; rm x", "/bin/sh"),
+        ("./notify.sh\nrm x", "/bin/sh"),
+        ("./notify.sh $(rm x)", "/bin/sh"),
+        ("A=1 ./notify.sh", "/bin/sh"),
+        ("", "/bin/sh"),
+    ],
+)
+async def test_a_command_that_is_told_of_ends_is_one_program(
+    tmp_path: Path, command: str, program: str
+) -> None:
+    """Anything else is the shell's, which is below no allowed directory."""
+    order = OnFinish(command=command, directory=str(tmp_path / "inside"))
+    notice = FinishNotice(order=order, event=FinishEvent.JOB, key="k", batch="b")
+    (_, folder), (what, path) = named_by(notice)
+    assert (folder, what) == (tmp_path / "inside", "the program of on_finish")
+    assert path.resolve() == (tmp_path / program).resolve()
