@@ -121,7 +121,7 @@ async def connect(
     async with server_in_use(home) as server:
         connection = await _connect_to_embedded(server, home, encryption)
         with _told_as_server_error(connection.address):
-            yield dataclasses.replace(connection, embedded=home, ui_url=server.ui_url)
+            yield connection
 
 
 async def _connect_to_embedded(
@@ -129,17 +129,24 @@ async def _connect_to_embedded(
 ) -> Connection:
     """A client of the embedded server, which whoever needs it starts again if it was killed since
     it last answered.
+
+    Raises:
+        ServerError: if it was gone again each time.
     """
-    for _ in range(CONNECT_TRIES - 1):
+    for left in reversed(range(CONNECT_TRIES)):
+        profile = ClientConfigProfile(address=server.address, namespace=NAMESPACE)
         try:
-            return await _connect_to(_profile_of(server), home, encryption)
-        except ServerError:
+            connection = await _connect_to(profile, home, encryption)
+        except ServerError as error:
+            if not left:
+                raise ServerError(
+                    f"the embedded Temporal server was started {CONNECT_TRIES} times and never"
+                    f" answered a client; its log is {home.log}"
+                ) from error
             server = await ensure_server(home)
-    return await _connect_to(_profile_of(server), home, encryption)
-
-
-def _profile_of(server: ServerInfo) -> ClientConfigProfile:
-    return ClientConfigProfile(address=server.address, namespace=NAMESPACE)
+        else:
+            return dataclasses.replace(connection, embedded=home, ui_url=server.ui_url)
+    raise AssertionError("it was tried once at least")
 
 
 @contextmanager
