@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runtime.base.errors import InputError
+from runtime.base.errors import HoldfastError, InputError
 from runtime.base.plurals import counted
 from runtime.base.standings import DAMAGED
 from runtime.cli.completion import batch_names
@@ -107,6 +107,7 @@ async def _several(
     from runtime.client.control import Control
     from runtime.client.retries import retry
     from runtime.client.where import where as test_of
+    from runtime.server.authentic import NotSigned
     from runtime.server.connection import connect
 
     test = test_of(where) if where is not None else None
@@ -118,7 +119,14 @@ async def _several(
             note("there is no such job")
         keys = {JobKey(batch=row["batch"], job=row["id"]): _refused(row) for row in rows}
         for name, jobs in _by_batch([key for key, why in keys.items() if not why]).items():
-            refused = await retry(control, name, jobs)
+            try:
+                refused = await retry(control, name, jobs)
+            except (HoldfastError, NotSigned) as error:
+                # The batch that is named is all that was meant. Of several, others have begun.
+                if batch is not None:
+                    raise
+                why = error.message if isinstance(error, NotSigned) else str(error)
+                refused = dict.fromkeys(jobs, why)
             keys |= {JobKey(batch=name, job=one): why for one, why in refused.items()}
         return keys
 

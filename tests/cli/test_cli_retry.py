@@ -7,13 +7,17 @@ import signal
 from pathlib import Path
 
 import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.base.home import state_home
 from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client import control
+from runtime.client.own_runs import describe
 from runtime.server.embedded import NAMESPACE, ensure_server
 from tests.cli.command_line import UNHURRIED, CommandLine, Done, counting, gated, script, wait_for
+from tests.eventually import eventually
 from tests.workflow.stage import replayer
 
 pytestmark = pytest.mark.server
@@ -21,11 +25,13 @@ pytestmark = pytest.mark.server
 ASKED = "the job begins anew as soon as a worker has it"
 
 
-def worked_on(cli: CommandLine, batch: str) -> None:
-    """Have a worker work until the batch has ended."""
-    assert asyncio.run(is_open(batch))
+def worked_on(cli: CommandLine, *batches: str) -> None:
+    """Have a worker work until the batches have ended."""
+    for batch in batches:
+        assert asyncio.run(is_open(batch))
     worker = cli.start("worker", "--processes", "1")
-    wait_for(lambda: not asyncio.run(is_open(batch)), "the batch has ended", worker)
+    for batch in batches:
+        wait_for(lambda name=batch: not asyncio.run(is_open(name)), f"{batch} has ended", worker)
     worker.send_signal(signal.SIGTERM)
     cli.finished(worker)
 
@@ -52,6 +58,20 @@ async def replay(batch: str) -> None:
     assert len(histories) == 2
     for history in histories:
         await replayer(state_home()).replay_workflow(history)
+
+
+async def forgotten(batch: str) -> None:
+    """Have Temporal forget a batch, as it does after some days."""
+    client = await connected()
+    execution = WorkflowExecution(workflow_id=batch_workflow_id(batch))
+    await client.workflow_service.delete_workflow_execution(
+        DeleteWorkflowExecutionRequest(namespace=NAMESPACE, workflow_execution=execution)
+    )
+
+    async def is_gone() -> bool:
+        return await describe(client, execution.workflow_id) is None
+
+    await eventually(is_gone, "Temporal has forgotten the batch")
 
 
 def mixed(cli: CommandLine, batch: str) -> Path:
@@ -175,6 +195,34 @@ def test_an_expression_chooses(cli: CommandLine) -> None:
     worked_on(cli, "chosen")
     assert runs(cli, "chosen") == {"good": 1, "bad": 1, "poor": 2}
     assert "there is no such job" in cli("retry", "--where", "batch=nobody").err
+
+
+def test_a_batch_that_cannot_begin_holds_up_no_other(cli: CommandLine) -> None:
+    """Of several batches one is unknown to Temporal: its jobs are passed over, with the reason, and
+    so is a job that cannot be read. Named alone, it is an error.
+    """
+    cli.write("bad.yaml", script("x = 1"))
+    for name in "abc":
+        jobs = (f"id: {id}, model: scripted/bad.yaml" for id in ("bad", "harmed"))
+        assert cli("run", cli.jobs(*jobs, batch=f"of-{name}")).code == 1
+    asyncio.run(forgotten("of-b"))
+    (end,) = (cli.home / "archive" / "of-c" / "harmed" / "ends").iterdir()
+    end.chmod(0o600)
+    end.write_bytes(b"damaged")
+    rows = cli("retry", "--where", "batch~of- and job=bad or batch=of-c", "--json").json()
+    unknown = (
+        "Temporal does not know batch 'of-b' any more, so nobody knows its limits and its budget:"
+        " 'holdfast run JOBS_FILE --rerun-failed' starts its jobs anew"
+    )
+    harmed = "has an end that cannot be read: run 'holdfast verify'"
+    assert {row["job"]: row["reason"] for row in rows} == {
+        "of-a/bad": "",
+        "of-b/bad": unknown,
+        "of-c/bad": "",
+        "of-c/harmed": harmed,
+    }
+    assert cli("retry", "--batch", "of-b") == Done(2, "", f"error: {unknown}\n")
+    worked_on(cli, "of-a", "of-c")
 
 
 def test_a_batch_keeps_its_figures(cli: CommandLine) -> None:
