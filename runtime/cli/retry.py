@@ -147,5 +147,5 @@ def _refused(row: Mapping[str, Any]) -> str:
     if status == JobStatus.SUCCEEDED:
         return SUCCEEDED
     if status == DAMAGED:
-        return "has an end that cannot be read: run 'holdfast verify'"
+        return f"cannot be read in full: run 'holdfast verify {row['job']}'"
     return OPEN if status in GOING_ON else ""

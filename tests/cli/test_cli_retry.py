@@ -214,7 +214,7 @@ def test_a_batch_that_cannot_begin_holds_up_no_other(cli: CommandLine) -> None:
         "Temporal does not know batch 'of-b' any more, so nobody knows its limits and its budget:"
         " 'holdfast run JOBS_FILE --rerun-failed' starts its jobs anew"
     )
-    harmed = "has an end that cannot be read: run 'holdfast verify'"
+    harmed = "cannot be read in full: run 'holdfast verify of-c/harmed'"
     assert {row["job"]: row["reason"] for row in rows} == {
         "of-a/bad": "",
         "of-b/bad": unknown,
