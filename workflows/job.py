@@ -99,6 +99,9 @@ SLICE_SPENT = "slice-spent-on-failures"
 is made again, where another slice is granted.
 """
 
+ENDS_ANYWAY = "a-cancelled-end-ends"
+"""The patch since which a job that is cancelled while it ends has its end archived."""
+
 LEAST_CALL = Amount(tokens=1, usd=0.000001)
 """Less than any call needs that is made against a budget."""
 
@@ -173,8 +176,14 @@ class JobWorkflow(Ordered):
             await self.check(stop)
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
             stop = self.stopped_by(error)
-        # Shielded: a cancel that comes now must not keep the chain from being closed.
-        return await asyncio.shield(self.end(stop))
+        ending = asyncio.ensure_future(self.end(stop))
+        try:
+            return await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            # A cancel that comes now must not keep the chain from being closed.
+            if not workflow.patched(ENDS_ANYWAY):
+                raise
+            return await ending
 
     @workflow.signal
     def message(self, note: Note) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from datetime import timedelta
 from typing import Any
 
@@ -12,10 +11,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHandle
 
 from runtime.archive.job import JobArchive
-from runtime.archive.stores import ObjectStore
 from runtime.job.stops import JobStatus
 from runtime.worker.worker import make_worker
-from tests.eventually import SECONDS, eventually
+from tests.eventually import eventually
+from tests.held_store import HeldStore
 from tests.replay.replays import BUSY
 from tests.replay.timelines import archive_of, replay_runs
 from tests.workflow.stage import Stage
@@ -29,7 +28,7 @@ async def test_a_message_that_comes_while_a_run_hands_over(stage: Stage) -> None
     """What arrives while the checkpoint is written, with which a run ends, is read in the next: in
     order, once.
     """
-    store = _Held(stage.store)
+    store = HeldStore(stage.store, lambda key: key.endswith(".checkpoint"))
     queue = stage.queue = f"{stage.queue}-held"
     spec = stage.spec(["turn = 1", *[BUSY] * 30, "finish(turn)"], id="job")
     async with make_worker(stage.client, store, task_queue=queue):
@@ -69,21 +68,3 @@ async def _extended(handle: WorkflowHandle[Any, Any], after: int = 0) -> int:
             ):
                 return last.event_id
             await asyncio.sleep(0.05)
-
-
-class _Held:
-    """A store that keeps the first checkpoint until it is let go."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
-        self.reached, self.let_go = threading.Event(), threading.Event()
-        self.get, self.list, self.folders = store.get, store.list, store.folders
-
-    def put_if_absent(self, key: str, data: bytes) -> bool:
-        if key.endswith(".checkpoint") and not self.reached.is_set():
-            self.reached.set()
-            self.let_go.wait(SECONDS)
-        return self._store.put_if_absent(key, data)
-
-    def __str__(self) -> str:
-        return str(self._store)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from stage import Stage, activities_of, events_of
 
+from runtime.archive.keys import is_end
 from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
-from tests.eventually import eventually, until_phase
+from tests.eventually import SECONDS, eventually, until_phase
+from tests.held_store import HeldStore
 from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -129,3 +133,26 @@ async def test_what_cuts_a_call_in_flight_books_it(stage: Stage, deadline: float
     assert failure.error_type == "CallCut" or (deadline and failure.error_type == "ModelTimeout")
     assert outcome.usage == end.usage == failure.spent.usage
     assert outcome.usage.prompt > 0 and not outcome.usage.reported
+
+
+async def test_a_cancel_that_comes_at_the_end_loses_nothing(stage: Stage) -> None:
+    """The job was over before it: its end is in the archive, and it is what it would have been."""
+    held = HeldStore(stage.store, is_end)
+    stage.store, own = held, stage.store
+    stage.queue += "-held"
+    async with stage.open():
+        handle = await stage.start(spec := stage.spec(["finish(1)"]))
+        await asyncio.to_thread(held.reached.wait, SECONDS)
+        await handle.cancel()
+
+        async def heard() -> bool:
+            asked = "WORKFLOW_EXECUTION_CANCEL_REQUESTED"
+            tasks = events_of(history := await handle.fetch_history(), "WORKFLOW_TASK_COMPLETED")
+            return tasks[-1].event_id > events_of(history, asked)[-1].event_id
+
+        await eventually(heard, "the job has heard of the cancel")
+        held.let_go.set()
+        outcome = await handle.result()
+    stage.store = own
+    end = stage.archive(spec).end(outcome.run)
+    assert end is not None and (outcome.status, end.result) == (JobStatus.SUCCEEDED, 1)

@@ -51,7 +51,7 @@ def called(node: ast.expr, module: str, places: dict[str, str]) -> set[str]:
     match node:
         case ast.Call(func=ast.Attribute(attr="after")):
             return set()
-        case ast.Call(func=ast.Attribute(attr="shield"), args=args):
+        case ast.Call(func=ast.Attribute(attr="shield" | "ensure_future"), args=args):
             return set[str]().union(*(called(argument, module, places) for argument in args))
         case ast.Call(func=ast.Name(id=name)):
             return {f"{places.get(name, module)}.{name}"}
