@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from plain_loop import PlainLoop, statements
 
-from runtime.base.result_schemas.faults import schema_fault
+from runtime.base.result_schemas.faults import result_problem, schema_fault
 from runtime.base.spec.models import Budget
 from runtime.context.graph import ContextGraph
 from runtime.interpreter.host import Failure, ReturnValue
-from runtime.interpreter.job_host import JobHost
+from runtime.interpreter.job_host import MAX_REQUEST_BYTES, JobHost
 from runtime.job.stops import JobStatus, Stop
 
 ONE_TURN = Budget(turns=1, tokens=10**9, usd=1000.0)
@@ -108,7 +108,7 @@ def test_no_schema_is_fetched(workspace: Path, tmp_path: Path) -> None:
                 "$defs": {str(n): {"$anchor": f"a{n}"} for n in range(1000)},
                 "items": {"$ref": "#a1"},
             },
-            "[1] * 100000",
+            "[1] * 250000",
         ),
         ({"items": {"$ref": "#" + "/$defs/a" * 20}, **nested_definitions(20)}, "[1] * 50000"),
         ({"items": {"enum": list(range(5000))}}, "[4999] * 50000"),
@@ -136,6 +136,62 @@ def test_a_large_result_that_fits_is_taken(workspace: Path) -> None:
         "finish({'items': [{'a': i} for i in range(20000)], 'text': 'ab ' * 9000})",
     )
     assert (told(loop), loop.stop.status if loop.stop else None) == ([], JobStatus.SUCCEEDED)
+
+
+NULLABLE = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+ROW = {"type": "object", "properties": dict.fromkeys("abcde", NULLABLE), "required": list("abcde")}
+KINDS = [{"properties": {"kind": {"const": kind}}, "required": ["kind"]} for kind in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "row"),
+    [
+        ({"items": ROW}, dict.fromkeys("abcde")),
+        ({"items": {"$ref": "#/$defs/Row"}, "$defs": {"Row": ROW}}, dict.fromkeys("abcde")),
+        ({"items": {"$ref": "#/$defs/Row"}, "$defs": {"Row": ROW}}, dict.fromkeys("abcde", "x")),
+        ({"items": {"oneOf": KINDS}}, {"kind": "b", "n": 1}),
+        ({"items": {"type": "object", "additionalProperties": {"type": "integer"}}}, {"a": 1}),
+        ({"items": {"type": "integer"}}, 1),
+    ],
+)
+def test_a_result_as_large_as_may_be_is_taken(schema: dict[str, Any], row: Any) -> None:
+    """Also where most of its values fail a branch of the schema, as null fails a text."""
+    rows = [row] * (MAX_REQUEST_BYTES // (len(json.dumps(row, separators=(",", ":"))) + 1) - 1)
+    host = JobHost(ContextGraph(len), frozenset(), schema, turn=1, now=0.0)
+    assert host.function("finish", (rows,), {}) == ReturnValue(None)
+
+
+def test_a_part_is_checked_by_its_own_schema() -> None:
+    """Whatever else was checked before, and by a reference or in place."""
+    schema = {
+        "$id": "http://h/s",
+        "prefixItems": [{"$ref": "#/$defs/a"}, {"$ref": "http://h/s#/$defs/b"}, {"$ref": "#c"}],
+        "items": {"$ref": "#/$defs/a"},
+        "$defs": {
+            "a": {"properties": {"x": {"type": "integer"}}},
+            "b": {"properties": {"x": {"type": "string"}, "y": {"$ref": "#/$defs/a"}}},
+            "c": {"$anchor": "c", "type": "null"},
+        },
+    }
+    fine = [{"x": 1}, {"x": "1", "y": {"x": 2}}, None, {"x": 3}]
+    assert result_problem(fine, schema) is None
+    wrong = [fine[0], {"x": "1", "y": {"x": "2"}}, None, {"x": 3}]
+    assert result_problem(wrong, schema) == "result[1]['y']['x']: '2' is not of type 'integer'"
+    assert result_problem([*fine, {"x": None}], schema) == (
+        "result[4]['x']: None is not of type 'integer'"
+    )
+
+
+def test_schemas_that_a_check_makes_are_not_mistaken() -> None:
+    """Draft 3 makes one for each type that it disallows."""
+    schema = {
+        "$schema": "http://json-schema.org/draft-03/schema#",
+        "items": {"disallow": ["string", "null"]},
+    }
+    assert result_problem([1] * 6000, schema) is None
+    assert (
+        result_problem([1] * 6000 + ["x"], schema) == "result[6000]: 'string' is disallowed for 'x'"
+    )
 
 
 @pytest.mark.parametrize("items", ["[1, 1.0]", "[[True], [True]]", "[{'a': 0}, {'a': -0.0}]"])

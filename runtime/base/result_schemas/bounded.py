@@ -22,19 +22,32 @@ from referencing import Registry
 from runtime.base.result_schemas.matching import encoded, matcher
 from runtime.base.result_schemas.reachable import resolver_within
 
-MOST_WORK = 200_000
-"""Units of work of one check: three to six microseconds each, and far below what an activation may
-take.
+MOST_WORK = 700_000
+"""Units of work of one check, of one to two microseconds each; a statement may compute a second.
+
+Rows of five nullable fields, as many as ``finish`` takes (512 KiB), need 400,000 to 670,000.
 """
+
+DRAFT_WORK = 200_000
+"""Units of the check of a schema by its draft, of four microseconds each."""
 
 MOST_DEPTH = 200
 """Keywords inside of each other: some 600 of the 1,000 calls that Python allows."""
 
-ERROR_WORK = 20
-CHARACTERS_A_UNIT = 200
+ERROR_WORK = 3
+"""Of an error at each keyword that hands it on; of those in an ``anyOf`` most mean nothing."""
+
+KEPT_WORK = 20
+"""Of an error that may be the one that is told."""
+
+ITEM_WORK = 3
+CHARACTERS_A_UNIT = 50
 """Characters of an error's text, or of an item's, that count as one unit."""
 
-COMPARED_A_UNIT = 4
+COMPARED_A_UNIT = 2
+MOST_PARTS = 10_000
+"""Validators that are kept while a check lasts."""
+
 STEPS_FOR_NOTHING = 2
 """Of a reference; each more is a unit."""
 
@@ -42,7 +55,7 @@ Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 
 class TooMuchWork(Exception):
-    """A check would take more than ``MOST_WORK``."""
+    """A check would take more work than it may."""
 
 
 class TooDeep(Exception):
@@ -50,10 +63,16 @@ class TooDeep(Exception):
 
 
 class _Work:
-    def __init__(self) -> None:
-        self.left = MOST_WORK
+    """What is left of one check's, and what is known of the schema while that lasts: of its parts
+    by their addresses in memory, which it holds.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.left = most
         self.depth = 0
         self._sizes: dict[int, int] = {}
+        self._parts: dict[int, Any] = {}
+        self._targets: dict[str, Any] = {}
 
     def done(self, units: int) -> None:
         self.left -= units
@@ -69,6 +88,22 @@ class _Work:
             size = self._sizes[id(keyword)] = len(keyword) + sum(map(self.size, parts))
         return size
 
+    def part(self, validator: Any, schema: Any) -> Any:
+        """The validator of a part of the schema: to make one takes longer than most checks."""
+        self.done(1)
+        if (made := self._parts.get(id(schema))) is None:
+            made = attrs.evolve(validator, schema=schema)
+            # Of a draft's keyword that makes schemas as it checks there are more and more.
+            if len(self._parts) < MOST_PARTS:
+                self._parts[id(schema)] = made
+        return made
+
+    def target(self, validator: Any, reference: str) -> Any:
+        """Where a reference leads: from everywhere, since no part has an address of its own."""
+        if reference not in self._targets:
+            self._targets[reference] = validator._resolver.lookup(reference).contents
+        return self._targets[reference]
+
 
 _WORK: ContextVar[_Work] = ContextVar("work")
 
@@ -81,10 +116,13 @@ def worst_error(schema: Mapping[str, Any], value: Any) -> ValidationError | None
         TooDeep: if it is nested too deep to be checked.
     """
     seen: list[ValidationError] = []
-    validator = _of(validator_for(schema, default=Draft202012Validator))
-    with_work = _WORK.set(_Work())
+    validator = _within(validator_for(schema, default=Draft202012Validator))
+    work = _Work(MOST_WORK)
+    with_work = _WORK.set(work)
     try:
-        seen.extend(validator(schema, _resolver=resolver_within(schema)).iter_errors(value))
+        for error in validator(schema, _resolver=resolver_within(schema)).iter_errors(value):
+            seen.append(error)
+            work.done(KEPT_WORK)
     except TooMuchWork:
         if not seen:
             raise
@@ -103,29 +141,63 @@ def first_error_of(schema: Mapping[str, Any]) -> ValidationError | None:
     """
     draft = validator_for(schema, default=Draft202012Validator)
     formats: FormatChecker = draft.FORMAT_CHECKER
-    with_work = _WORK.set(_Work())
+    with_work = _WORK.set(_Work(DRAFT_WORK))
     try:
-        made = _of(draft)(draft.META_SCHEMA, format_checker=formats, registry=Registry())
+        made = _counting(draft)(draft.META_SCHEMA, format_checker=formats, registry=Registry())
         return next(made.iter_errors(schema), None)
     finally:
         _WORK.reset(with_work)
 
 
 @cache
-def _of(draft: Any) -> Any:
-    """The validator of a draft, bounded."""
+def _within(draft: Any) -> Any:
+    """The validator of a draft, bounded, for schemas with no addresses inside of them."""
+    made = _made(draft)
+    # jsonschema would go on with its own validator where a schema names its draft.
+    made.evolve = _part
+    made._validate_reference = _referred
+    descend = made.descend
+
+    def descended(
+        self: Any, instance: Any, schema: Any, path: Any = None, schema_path: Any = None
+    ) -> Iterator[ValidationError]:
+        # It would look for an address in each part.
+        errors: Iterator[ValidationError] = descend(
+            self, instance, schema, path, schema_path, self._resolver
+        )
+        return errors
+
+    made.descend = descended
+    return made
+
+
+@cache
+def _counting(draft: Any) -> Any:
+    """The validator of a draft, bounded, for its own schema."""
+    made = _made(draft)
+    made.evolve = _evolved
+    return made
+
+
+def _made(draft: Any) -> Any:
     keywords = {
         name: _counted(name, _OWN.get(name, keyword)) for name, keyword in draft.VALIDATORS.items()
     }
-    made = extend(draft, keywords)  # type: ignore[no-untyped-call]
-    # jsonschema would go on with its own validator where a schema names its draft.
-    made.evolve = _evolved
-    return made
+    return extend(draft, keywords)  # type: ignore[no-untyped-call]
 
 
 def _evolved(self: Any, **changes: Any) -> Any:
     _WORK.get().done(1)
     return attrs.evolve(self, **changes)
+
+
+def _part(self: Any, schema: Any, **_: Any) -> Any:
+    return _WORK.get().part(self, schema)
+
+
+def _referred(self: Any, ref: str, instance: Any) -> Iterator[ValidationError]:
+    errors: Iterator[ValidationError] = self.descend(instance, _WORK.get().target(self, ref))
+    return errors
 
 
 def _counted(name: str, keyword: Keyword) -> Keyword:
@@ -201,7 +273,7 @@ def _unique_items(_validator: Any, wanted: Any, instance: Any, _schema: Any) -> 
     seen = set[str]()
     for item in instance:
         text = json.dumps(_canonical(item), sort_keys=True)
-        _WORK.get().done(1 + len(text) // CHARACTERS_A_UNIT)
+        _WORK.get().done(ITEM_WORK + len(text) // CHARACTERS_A_UNIT)
         if text in seen:
             yield ValidationError(f"{instance!r} has non-unique elements")
             return
