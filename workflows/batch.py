@@ -70,6 +70,9 @@ TOLD, CARRIED_TOLD, NEWS = 1_000, 200, 200
 QUEUES_TOLD = "limits-upserted"
 """The patch since which the memo of a batch names the queues of what it was given later."""
 
+CANCELLED_BESIDE = "carried-cancelled-beside-starts"
+"""The patch since which a job of the run before is cancelled also while others start."""
+
 FOLLOWED_FOR = timedelta(hours=6)
 """How long one activity may follow the jobs of an earlier run until one of them ends."""
 
@@ -95,7 +98,7 @@ class BatchWorkflow(Ordered):
         # Asked and sorted, never gone through: a set's order would be another in a replay.
         self.open: set[str] = {one.job for one in carried.open}
         self.tasks: set[asyncio.Task[None]] = set()
-        self.starting = 0
+        self.starting: set[str] = set()
         self.children: dict[str, ChildWorkflowHandle[JobWorkflow, JobOutcome]] = {}
         self.unwanted: set[str] = set()
         self.leaving: set[str] = set()
@@ -372,7 +375,13 @@ class BatchWorkflow(Ordered):
         self.unwanted.add(name)
         if (child := self.children.get(name)) is not None:
             child.cancel()
-        elif name in self.open and name in self.runs and not self.starting:
+        elif (
+            name in self.open
+            and name in self.runs
+            and name not in self.starting
+            # Asked only where others start: elsewhere a release before this one does the same.
+            and (not self.starting or workflow.patched(CANCELLED_BESIDE))
+        ):
             self.soon(self.cancel_carried(name), whole=True)
         for job in waits:
             self.waiting.remove(job)
@@ -517,8 +526,7 @@ class BatchWorkflow(Ordered):
         """Run one job to its end."""
         status, name = JobStatus.FAILED, job.key.job
         outcome: JobOutcome | None = None
-        self.starting += 1
-        started = False
+        self.starting.add(name)
         try:
             child = await workflow.start_child_workflow(
                 JobWorkflow.run,
@@ -531,7 +539,7 @@ class BatchWorkflow(Ordered):
                 static_summary=summary_of(job.spec.goal),
                 memo={"definition": job.definition, **memo_of(job.routes)},
             )
-            started, self.starting = True, self.starting - 1
+            self.starting.discard(name)
             self.children[name] = child
             self.runs[name] = child.first_execution_run_id or ""
             # Withdrawn while its start was under way: there was no handle yet to cancel it by.
@@ -544,8 +552,7 @@ class BatchWorkflow(Ordered):
         except ChildWorkflowError as error:
             status = JobStatus.CANCELLED if is_cancelled_exception(error) else JobStatus.FAILED
         finally:
-            if not started:
-                self.starting -= 1
+            self.starting.discard(name)
         self.end(name, status, outcome, job)
 
     async def follow_carried(self) -> None:

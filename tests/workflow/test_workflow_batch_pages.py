@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from stage import Stage, replayer
+from temporalio import workflow
 from temporalio.client import WorkflowFailureError, WorkflowHistory
 
 from runtime.archive import pages
@@ -32,7 +34,12 @@ from tests.eventually import eventually
 from tests.replay.replays import rerun, reset_job, turn_of
 from workflows import batch as batches
 from workflows.batch import BatchWorkflow
-from workflows.messages import Note, Submission, batch_queue
+from workflows.messages import (
+    JobOrder,
+    Note,
+    Submission,
+    batch_queue,
+)
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -316,6 +323,48 @@ async def test_a_job_that_is_reset_after_its_batch_went_on_in_another_run_is_fol
     assert (await batch.result()).ended == dict.fromkeys(
         ("slow", *(f"j{n}" for n in range(6))), JobStatus.SUCCEEDED
     )
+    await histories(stage)
+
+
+async def test_a_job_of_the_run_before_is_withdrawn_while_another_starts(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is cancelled at once, and not left to its natural end."""
+    monkeypatch.setattr(batches, "MOST_EVENTS", 30)
+    slow = stage.order([{"code": "finish(1)", "delay": 3600.0}], id="slow")
+    others = [stage.order([{"code": "finish(1)"}], id=f"j{n}") for n in range(6)]
+    last = stage.order([{"code": "finish(1)"}], id="last")
+    start = workflow.start_child_workflow
+
+    async def held(run: Any, job: JobOrder, **how: Any) -> Any:
+        """Start a job; the last one when the wish has come."""
+        batch = workflow.instance()
+        if job.key.job == "last":
+            await workflow.wait_condition(lambda: "slow" in batch.unwanted)
+        return await start(run, job, **how)
+
+    monkeypatch.setattr(workflow, "start_child_workflow", held)
+    batch = await stage.submit(slow, *others, concurrency=2)
+    newest = stage.client.get_workflow_handle_for(BatchWorkflow.run, batch.id)
+
+    async def only_slow_runs() -> bool:
+        went_on = (await newest.describe()).run_id != batch.first_execution_run_id
+        return went_on and (await newest.query(BatchWorkflow.state)).open == ("slow",)
+
+    await eventually(only_slow_runs, "the batch goes on in another run")
+    state = await newest.execute_update(
+        BatchWorkflow.submit, Submission(jobs=(last,), concurrency=2)
+    )
+    assert state.waiting == ("last",)
+    await newest.signal(BatchWorkflow.withdraw, Note.of("slow"))
+    key = JobKey(batch=stage.batch, job="slow")
+
+    async def has_ended() -> bool:
+        return await Control(stage.client, stage.store).outcome(key) is not None
+
+    await eventually(has_ended, "the withdrawn job ends")
+    ended = (await batch.result()).ended
+    assert (ended["slow"], ended["last"]) == (JobStatus.CANCELLED, JobStatus.SUCCEEDED)
     await histories(stage)
 
 
