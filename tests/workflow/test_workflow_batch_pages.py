@@ -4,17 +4,20 @@ twice.
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from stage import Stage, replayer
+from stage import Stage, events_of, replayer
 from temporalio import workflow
 from temporalio.client import WorkflowFailureError, WorkflowHistory
 
+from activities.batch_contracts import Followed
 from runtime.archive import pages
+from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.pages import page_key
 from runtime.base.errors import NotFound, ServerError
@@ -35,6 +38,8 @@ from tests.replay.replays import rerun, reset_job, turn_of
 from workflows import batch as batches
 from workflows.batch import BatchWorkflow
 from workflows.messages import (
+    BatchCarried,
+    BatchOrder,
     JobOrder,
     Note,
     Submission,
@@ -366,6 +371,34 @@ async def test_a_job_of_the_run_before_is_withdrawn_while_another_starts(
     ended = (await batch.result()).ended
     assert (ended["slow"], ended["last"]) == (JobStatus.CANCELLED, JobStatus.SUCCEEDED)
     await histories(stage)
+
+
+async def test_a_withdrawn_job_that_is_gone_from_the_server_holds_nothing_up(
+    stage: Stage, control: Control
+) -> None:
+    """The batch goes on to its pages, though it cannot cancel that job."""
+    ghost = Followed(job="ghost", run=str(uuid.uuid4()))
+    batch = await stage.client.start_workflow(
+        BatchWorkflow.run,
+        BatchOrder(batch=stage.batch, carried=BatchCarried(concurrency=2, open=(ghost,))),
+        id=batch_workflow_id(stage.batch),
+        task_queue=batch_queue(stage.batch),
+        memo={"archive": archive_id(stage.store)},
+    )
+    await batch.signal(BatchWorkflow.withdraw, Note.of("ghost"))
+
+    async def has_failed() -> bool:
+        history = await batch.fetch_history()
+        return bool(events_of(history, "REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED"))
+
+    await eventually(has_failed, "the job cannot be cancelled")
+    specs = [stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(6)]
+    plan = await control.plan(batch_of(stage, specs, concurrency=2), rerun_failed=False)
+    await control.submit(plan)
+    for spec in specs:
+        await eventually(lambda job=spec.id: ends(control, stage, job), "a job of a page ends")
+    await batch.terminate()
+    await replayer().replay_workflow(await batch.fetch_history())
 
 
 async def test_the_memo_of_a_batch_names_the_queues_of_what_it_was_given_later(
