@@ -4,6 +4,7 @@ input and in what they make of it, with plain results.
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import fnmatch
 import html
@@ -182,7 +183,8 @@ def _translate(pattern: str) -> str:
 
 
 def _decode(data: bytes, encoding: str, errors: str) -> str:
-    if encoding.lower() in ("punycode", "idna"):
+    # By its own name: a codec has many spellings.
+    if codecs.lookup(encoding).name in ("punycode", "idna"):
         _compared(data, data)
     return data.decode(encoding, errors)
 
