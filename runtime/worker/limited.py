@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
@@ -25,10 +25,12 @@ from temporalio.worker import (
 
 from activities._failures import FailureKind
 from activities.rate_headers import listening
+from runtime.base.errors import ServerError
 from runtime.base.roles import Roles
 from runtime.base.spec.limits import is_of, role_of
 from runtime.base.workflow_ids import open_on
 from runtime.server.rates import Account, account_of, keep_rate, queues_of
+from runtime.worker.beside import stopped
 from runtime.worker.steering import Meter, steered
 
 LOOK_SECONDS = 2.0
@@ -81,13 +83,6 @@ class _Metering(ActivityInboundInterceptor):
         return result
 
 
-async def stopped(task: asyncio.Task[None]) -> None:
-    """Stop a task, and wait until it has. Raises what ended it before."""
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-
-
 @dataclass
 class LimitedQueues:
     """A worker for each limited queue that is wanted."""
@@ -100,26 +95,27 @@ class LimitedQueues:
         """Work on these queues, and on no others.
 
         Raises:
-            Exception: what ended a worker that should not have.
+            ServerError: if a worker has stopped.
         """
+        for queue, task in self._serving.items():
+            # Told, since calls that go by that queue would else wait without a word.
+            if task.done():
+                raise ServerError(f"the worker of {queue} stopped: {task.exception()}")
         wanted = dict.fromkeys(queues)
         for queue in [queue for queue in self._serving if queue not in wanted]:
             await stopped(self._serving.pop(queue))
         for queue in wanted:
             if queue not in self._serving:
                 self._serving[queue] = asyncio.create_task(self._serve(queue), name=queue)
-            elif self._serving[queue].done():
-                # Raises what ended it: a queue that nobody serves would stand still in silence.
-                self._serving[queue].result()
 
     async def follow(
         self, queues: Iterable[str], task_queue: str, archive: str, roles: Roles
-    ) -> None:
+    ) -> NoReturn:
         """Work on these queues until cancelled, and on those by which limited calls of the open
         jobs of an archive on a task queue go: a job keeps those with which it began.
 
         Raises:
-            Exception: as ``want``.
+            ServerError: as ``want``.
         """
         wanted = set(queues)
         while True:
@@ -131,8 +127,10 @@ class LimitedQueues:
 
     async def close(self) -> None:
         """Let the calls in flight end, and stop."""
-        await asyncio.gather(*(stopped(task) for task in self._serving.values()))
+        serving = list(self._serving.values())
         self._serving.clear()
+        # Each: one that has failed leaves none of the others at work.
+        await asyncio.gather(*map(stopped, serving), return_exceptions=True)
 
     async def _serve(self, queue: str) -> None:
         """Work on a queue, with a new worker whenever the number of calls at a time changes."""

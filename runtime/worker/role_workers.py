@@ -17,7 +17,10 @@ from temporalio.worker import Worker
 from runtime.archive.catalog import archive_id
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ServerError
-from runtime.base.roles import VARIABLE, Role
+from runtime.base.roles import VARIABLE, Role, Roles
+
+LOOK_SECONDS = 2.0
+"""How often it is looked whether the workers still work."""
 
 MakeWorker = Callable[[Role, str], Worker]
 """A worker of a role, for the jobs of an archive."""
@@ -50,6 +53,16 @@ class RoleWorkers:
             worker = self.make(role, archive)
             self._running[role] = worker, asyncio.create_task(worker.run(), name=role)
         return new
+
+    async def follow(self, roles: Roles) -> NoReturn:
+        """Work for these roles until cancelled.
+
+        Raises:
+            ServerError: as ``want``.
+        """
+        while True:
+            await self.want(roles)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:
         """Let the calls in flight end, and stop."""

@@ -26,12 +26,13 @@ from runtime.base.collector import look_less_often
 from runtime.base.home import state_home
 from runtime.base.open_jobs import open_jobs
 from runtime.base.roles import EVERY, Role, Roles, own_roles
-from runtime.base.spec.limits import is_tools, role_queue
+from runtime.base.spec.limits import is_tools, role_of, role_queue
 from runtime.base.tokens import DEFAULT_ENCODING, encoding
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
-from runtime.worker.limited import LimitedQueues, stopped
+from runtime.worker.beside import beside
+from runtime.worker.limited import LimitedQueues
 from runtime.worker.parts import Parts, make_parts
 from runtime.worker.presence import present
 from runtime.worker.role_workers import RoleWorkers, others_work
@@ -364,6 +365,7 @@ async def running_worker(
     Raises:
         InputError: if ``HOLDFAST_SIGNING_KEY`` is set to what is no key, or ``HOLDFAST_ROLES`` to
             what are no roles.
+        ServerError: if one of the other workers stopped within the block.
     """
     home, own = state_home(), own_roles()
     roles = EVERY if own is None else own
@@ -378,12 +380,13 @@ async def running_worker(
                 client, store, task_queue=task_queue, grace=grace, identity=identity, roles=roles
             )
             await working.enter_async_context(worker)
-        if own is not None:
-            await others.want(own)
         working.push_async_callback(others.close)
         working.push_async_callback(queues.close)
-        following = asyncio.create_task(
-            queues.follow(limited, task_queue, archive, roles), name="limited"
-        )
-        working.push_async_callback(stopped, following)
+        helped = frozenset[Role]() if own is None else own
+        await others.want(helped)
+        # At once: ``follow`` asks the server for others first.
+        await queues.want(queue for queue in limited if role_of(queue) in roles)
+        following = queues.follow(limited, task_queue, archive, roles)
+        await working.enter_async_context(beside(following, "limited"))
+        await working.enter_async_context(beside(others.follow(helped), "roles"))
         yield
