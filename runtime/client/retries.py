@@ -14,10 +14,8 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import NotFound
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client.control import Control
 from runtime.client.definitions import archived_spec
-from runtime.client.own_runs import describe
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.submitted import figures
 from runtime.server.gathered import gathered
@@ -42,9 +40,10 @@ async def retry(control: Control, batch: str, names: Sequence[str]) -> dict[str,
     Given again, it begins none anew that waits or runs.
 
     Raises:
-        InputError: if the batch has its archive elsewhere.
+        InputError: if the batch has its archive elsewhere, or a stranger's workflow runs under its
+            id.
         NotFound: if Temporal does not know the batch.
-        NotSigned: if somebody else has begun it.
+        NotSigned: if only others have begun it.
     """
     await control.check_archive(batch)
     waiting = await _waiting(control, batch)
@@ -92,8 +91,7 @@ async def _waiting(control: Control, batch: str) -> set[str]:
 
 async def _figures(control: Control, batch: str) -> Submission:
     """The limits, the budget and the rest that no job's definition has."""
-    known = await describe(control.client, batch_workflow_id(batch))
-    last = await figures(control.client, batch) if known is not None else None
+    last = await figures(control.client, batch)
     if last is None:
         raise NotFound(
             f"Temporal does not know batch {batch!r} any more, so nobody knows its limits and its"

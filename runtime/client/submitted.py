@@ -7,18 +7,23 @@ from contextlib import suppress
 from datetime import datetime
 
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.converter import DataConverter
 
+from runtime.base.errors import InputError
 from runtime.base.spec.models import BatchBudget
 from runtime.base.workflow_ids import batch_workflow_id
-from runtime.server.authentic import NotSigned, in_workflow
+from runtime.client.own_runs import describe
+from runtime.server.authentic import NotSigned, Refusal, in_workflow
 from workflows.heard import Heard
 from workflows.messages import BatchCarried, BatchOrder, CarriedPurse, Submission
 
 
-async def submissions(client: Client, batch: str) -> AsyncIterator[Submission]:
-    """All that was submitted to the newest run of a batch; first what the run before left it.
+async def submissions(
+    client: Client, batch: str, run: str | None = None
+) -> AsyncIterator[Submission]:
+    """All that was submitted to a run of a batch, or to the newest; first what the run before left
+    it.
 
     Raises:
         NotSigned: if somebody else began it.
@@ -26,10 +31,12 @@ async def submissions(client: Client, batch: str) -> AsyncIterator[Submission]:
     name = batch_workflow_id(batch)
     converter = in_workflow(client, name)
     heard = Heard()
-    async for event in client.get_workflow_handle(name).fetch_history_events():
-        begun = event.workflow_execution_started_event_attributes.input
-        if begun.payloads:
-            (order,) = await converter.decode(begun.payloads, [BatchOrder])
+    async for event in client.get_workflow_handle(name, run_id=run).fetch_history_events():
+        if event.HasField("workflow_execution_started_event_attributes"):
+            begun = event.workflow_execution_started_event_attributes.input.payloads
+            if len(begun) != 1:
+                raise NotSigned(f"workflow {name} began without an order", Refusal.UNSIGNED)
+            (order,) = await converter.decode(begun, [BatchOrder])
             if order.carried is not None:
                 heard = Heard(order.carried.heard)
                 yield _carried(order.carried)
@@ -42,10 +49,56 @@ async def submissions(client: Client, batch: str) -> AsyncIterator[Submission]:
 
 async def figures(client: Client, batch: str) -> Submission | None:
     """How many jobs run at a time, what they may spend, by which queues their limited calls go and
-    who is told of ends, as it holds for the newest run of a batch; None if it was given nothing.
+    who is told of ends, as it holds for the newest run of a batch that was given something; None if
+    there is none.
+
+    What a stranger has started under the batch's id, and has ended, is passed over.
+
+    Raises:
+        InputError: if a stranger's workflow runs under that id: it would take what is meant for the
+            batch.
+        NotSigned: if there are only runs of others, or one runs that may be this user's, with
+            another key.
     """
+    refused: NotSigned | None = None
+    async for run in _runs(client, batch):
+        try:
+            last = await _figures(client, batch, run.run_id)
+        except NotSigned as error:
+            if run.status is not WorkflowExecutionStatus.RUNNING:
+                # A key that may be this user's tells more than that there is none.
+                refused = error if refused is None or error.refusal.may_be_ours else refused
+                continue
+            if error.refusal.may_be_ours:
+                raise
+            raise InputError(
+                f"{error.message}; and it runs: terminate it in Temporal, then give the same"
+                " command again"
+            ) from error
+        if last is not None:
+            return last
+    if refused is not None:
+        raise refused
+    return None
+
+
+async def _runs(client: Client, batch: str) -> AsyncIterator[WorkflowExecutionDescription]:
+    """The runs under a batch's workflow id, the newest first."""
+    name = batch_workflow_id(batch)
+    newest = await describe(client, name)
+    if newest is None:
+        return
+    yield newest
+    # Only where the newest does not do: a list is a search on the server.
+    listed = [one async for one in client.list_workflows(f"WorkflowId = '{name}'")]
+    for one in sorted(listed, key=lambda run: run.start_time, reverse=True):
+        if one.run_id != newest.run_id and (run := await describe(client, name, one.run_id)):
+            yield run
+
+
+async def _figures(client: Client, batch: str, run: str) -> Submission | None:
     last: Submission | None = None
-    async for one in submissions(client, batch):
+    async for one in submissions(client, batch, run):
         # As the workflow takes them: what is left out there stays as it was.
         kept = (
             {"budget": one.budget or last.budget, "routes": one.routes or last.routes}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,12 +37,14 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.record import ReplayOrder, RunName
+from runtime.base.errors import InputError
 from runtime.base.spec.models import BatchBudget, BatchSpec
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import TASK_LIMIT, batch_workflow_id, job_workflow_id
 from runtime.client.control import Control
 from runtime.client.plans import Start
 from runtime.client.resets import outcome_of_reset, reset
+from runtime.client.retries import retry
 from runtime.client.submitted import figures
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
@@ -474,6 +477,38 @@ async def test_a_batch_takes_a_wish_once(stage: Stage) -> None:
     assert set((await batch.result()).ended.values()) == {JobStatus.CANCELLED}
 
 
+async def test_a_batch_that_has_ended_begins_anew_after_strangers(stage: Stage) -> None:
+    """What others started under its id since then, without a word or with an order of theirs or
+    its own, has ended, and is passed over; while it runs, it is named.
+    """
+    order = stage.order(["x = 1"])
+    batch = await stage.submit(order, concurrency=7)
+    assert (await batch.result()).ended == {order.key.job: JobStatus.FAILED}
+    (begun,) = events_of(await batch.fetch_history(), "WORKFLOW_EXECUTION_STARTED")
+    own = begun.workflow_execution_started_event_attributes.input
+    unsigned = Payloads(payloads=[Payload(data=b"{}", metadata={"encoding": b"json/plain"})])
+    client = await stranger(stage)
+    control = Control(stage.client, stage.store)
+    for given in (Payloads(), own, unsigned):
+        await _start_raw(client, stage, batch.id, given, "BatchWorkflow")
+        newest = stage.client.get_workflow_handle(batch.id)
+        if given is own:
+            await newest.terminate()
+        else:
+            await _over(newest)
+        held = await figures(stage.client, stage.batch)
+        assert held is not None and held.concurrency == 7
+    # On a queue of nobody's.
+    running = await client.start_workflow("BatchWorkflow", {}, id=batch.id, task_queue="nobody")
+    with pytest.raises(InputError, match="; and it runs: terminate it in Temporal"):
+        await retry(control, stage.batch, [order.key.job])
+    await running.terminate()
+    assert await retry(control, stage.batch, [order.key.job]) == {}
+    anew = stage.client.get_workflow_handle(batch.id)
+    assert len(await _signals(anew, "retry")) == 1
+    await anew.terminate()
+
+
 async def _in_archive(stage: Stage, order: JobOrder) -> bool:
     return bool(stage.archive(order.spec).runs())
 
@@ -620,16 +655,16 @@ async def test_a_result_by_a_stranger_is_none(stage: Stage) -> None:
 
 
 async def _start_raw(
-    client: Client, stage: Stage, workflow_id: str, given: Payloads
+    client: Client, stage: Stage, workflow_id: str, given: Payloads, kind: str = "JobWorkflow"
 ) -> WorkflowHandle[Any, Any]:
     await client.workflow_service.start_workflow_execution(
         StartWorkflowExecutionRequest(
             namespace=client.namespace,
             workflow_id=workflow_id,
-            workflow_type=WorkflowType(name="JobWorkflow"),
+            workflow_type=WorkflowType(name=kind),
             task_queue=TaskQueue(name=stage.queue),
             input=given,
-            request_id="raw",
+            request_id=uuid.uuid4().hex,
         )
     )
     return client.get_workflow_handle(workflow_id)
