@@ -219,8 +219,8 @@ class BatchCarried(Message):
     runs: dict[str, str] = {}
     pages: tuple[PageRef, ...] = ()
     paged: tuple[str, ...] = ()
-    gone: dict[str, str] = {}
-    unwanted: tuple[PageRef, ...] = ()
+    gone: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
+    unwanted: tuple[PageRef, ...] = Field(default=(), exclude_if=lambda value: not value)
     lost: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
     """The pages that cannot be read, by their digests, and what is wrong with each."""
     tries: dict[str, int] = {}
