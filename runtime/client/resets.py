@@ -140,7 +140,11 @@ async def _point(client: Client, archive: JobArchive, key: JobKey, order: Replay
     run, turn = order.source.run, order.start
     step = await asyncio.to_thread(archive.find_step, run, turn)
     if step is None:
-        return await _stop_of(client, archive, key, order)
+        last = await asyncio.to_thread(_last_turn, archive, run)
+        # Its reply may have come meanwhile.
+        step = await asyncio.to_thread(archive.find_step, run, turn) if turn <= last else None
+        if step is None:
+            return await _stop_of(client, archive, key, order, last)
     turn_key = keys.parse_turn_key(step.ref.key)
     if turn_key is None or turn_key.job != archive.prefix:
         other = str(keys.job_of(turn_key.job)) if turn_key else step.ref.key
@@ -151,16 +155,18 @@ async def _point(client: Client, archive: JobArchive, key: JobKey, order: Replay
     return _Point(step.run, turn, step.reset_event_id)
 
 
-async def _stop_of(client: Client, archive: JobArchive, key: JobKey, order: ReplayOrder) -> _Point:
-    """Before the turn at which a run stopped or is at work: no step says where that is, but its
-    history does.
+def _last_turn(archive: JobArchive, run: str) -> int:
+    return max((step.turn for step in archive.steps(run)), default=0)
+
+
+async def _stop_of(
+    client: Client, archive: JobArchive, key: JobKey, order: ReplayOrder, last: int
+) -> _Point:
+    """Before the turn at which a run stopped or is at work, after ``last``: no step says where that
+    is, but its history does.
     """
     assert order.source is not None
     run, turn = order.source.run, order.start
-    last = max(
-        (step.turn for step in await asyncio.to_thread(lambda: list(archive.steps(run)))),
-        default=0,
-    )
     end = await asyncio.to_thread(archive.end, run)
     if turn != last + 1 or (end is not None and end.status == JobStatus.SUCCEEDED):
         raise NotFound(f"run {run} of {key} has no statement {turn}: they are numbered 1 to {last}")

@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from activities.record import RunName
-from runtime.archive.forms import Capture
+from runtime.archive.forms import Capture, Step
+from runtime.archive.job import JobArchive
 from runtime.base.errors import InputError, NotFound
 from runtime.base.spec.models import Budget
+from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from tests.replay.replays import fork_job, reexecution, replayed, rerun, reset_job, turn_of
 from tests.replay.timelines import replay_runs, sound
@@ -39,6 +41,27 @@ async def test_a_call_that_failed_is_made_again_with_another_model(stage: Stage)
     with pytest.raises(NotFound, match="numbered 1 to 3"):
         await fork_job(stage, source, 4, "other", rerun(stage, "job", again.run, 4))
     assert sound(archive)
+    await replay_runs(stage.client, stage, "job")
+
+
+async def test_a_reply_that_comes_while_the_run_is_looked_at(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn had no step at the first look, and has one at the second: it is gone back to."""
+    first, archive = await stage.run(["n = 1", "finish(n)"], id="job")
+    looks: list[int] = []
+
+    def late(archive: JobArchive, run: str, turn: int) -> Step | None:
+        looks.append(turn)
+        return find_step(archive, run, turn) if len(looks) > 1 else None
+
+    find_step = JobArchive.find_step
+    order = rerun(stage, "job", first.run, 1, statement="finish(5)")
+    with monkeypatch.context() as patched:
+        patched.setattr(JobArchive, "find_step", late)
+        made = await reset_job(stage, "job", order)
+    outcome = await outcome_of_reset(stage.client, made)
+    assert (looks[0], archive.end(outcome.run).result) == (1, 5)
     await replay_runs(stage.client, stage, "job")
 
 
