@@ -5,7 +5,10 @@ import json
 import os
 import signal
 import socket
+import sqlite3
+import subprocess
 import time
+from contextlib import closing
 
 import pytest
 from temporalio.service import RPCError
@@ -77,10 +80,27 @@ async def test_a_server_that_is_killed_as_it_starts_is_started_again(
     assert launched[1].info == info
 
 
-def begun(home: Home) -> None:
-    """Returns when there is a database, of which the server has not made everything yet."""
-    while not home.database.exists() or not home.database.stat().st_size:
-        time.sleep(0.001)
+def begun(home: Home, server: subprocess.Popen[bytes]) -> bool:
+    """Whether the server has made something of its database, or has ended."""
+    database = home.database
+    return server.poll() is not None or (database.exists() and database.stat().st_size > 0)
+
+
+def tables(home: Home) -> list[str]:
+    """The tables of a database that no server has open, in the order in which they were made."""
+    with closing(sqlite3.connect(home.database)) as database:
+        made = database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+        )
+        return [name for (name,) in made]
+
+
+def cut_short(home: Home) -> None:
+    """Take from the database what its server made last: it may have been killed too late."""
+    for name in tables(home)[-1:]:
+        with closing(sqlite3.connect(home.database)) as database:
+            database.execute(f"DROP TABLE {name}")
+            database.commit()
 
 
 async def test_a_database_that_is_half_made_is_made_anew(
@@ -88,13 +108,16 @@ async def test_a_database_that_is_half_made_is_made_anew(
 ) -> None:
     """Its server was killed as soon as there was a file, and no other would begin with that."""
     launched: list[local_process.Launched] = []
+    halves: list[int] = []
 
     async def serves(one: local_process.Launched) -> bool:
         launched.append(one)
         if len(launched) == 1:
-            await asyncio.to_thread(begun, home)
+            assert await local_process.wait_until(lambda: begun(home, one.process), 100)
             one.process.kill()
-            one.process.wait()
+            assert one.process.wait() == -signal.SIGKILL
+            cut_short(home)
+            halves.append(len(tables(home)))
         return await wait(one)
 
     wait = local._serves
@@ -105,6 +128,8 @@ async def test_a_database_that_is_half_made_is_made_anew(
     second = await ensure_server(home)
     assert await is_running(await client_of(second), "kept")
     assert len(launched) == 3
+    await kill(home, second)
+    assert halves[0] < len(tables(home))
 
 
 async def test_a_port_that_is_lost_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
