@@ -202,7 +202,7 @@ class BatchWorkflow(Ordered):
     async def told_of_its_end(self) -> bool:
         """Tell that no job is left, if somebody is to be told; whether there is work since then."""
         self.tell_details()
-        await self.finishing.batch_ended()
+        await self.finishing.batch_ended(self.pages.lost.values())
         return self.has_work()
 
     def is_busy(self) -> bool:

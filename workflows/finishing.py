@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Collection
 from datetime import timedelta
 
 from temporalio import workflow
@@ -36,6 +37,9 @@ CARRIED_BYTES = 500_000
 
 BEHIND = "ends-are-told-before-going-on"
 """The patch since which it tells of the others before."""
+
+LOST_TOLD = "lost-batches-are-told"
+"""The patch since which the end of a batch is told of which no job ended, since all were lost."""
 
 BRIEF_SECONDS = 5.0
 """What one try may take where the last end could not be told."""
@@ -119,16 +123,21 @@ class Finishing:
         """Whether ``begin`` would do something."""
         return bool(self._due) and len(self._tasks) < AT_A_TIME
 
-    async def batch_ended(self) -> None:
-        """Tell that no job is left, after all that the jobs' own ends were told."""
-        if self.order is None or FinishEvent.BATCH not in self.order.events or not self._counts:
+    async def batch_ended(self, lost: Collection[str]) -> None:
+        """Tell that no job is left, after all that the jobs' own ends were told; and which jobs
+        were ``lost``, so that the batch fails.
+        """
+        if self.order is None or FinishEvent.BATCH not in self.order.events:
             return
-        succeeded = set(self._counts) <= {JobStatus.SUCCEEDED.value}
+        if not self._counts and not (lost and workflow.patched(LOST_TOLD)):
+            return
+        succeeded = not lost and set(self._counts) <= {JobStatus.SUCCEEDED.value}
         await self._tell(
             FinishEvent.BATCH,
             "",
             {
                 "status": "succeeded" if succeeded else "failed",
+                "reason": "; ".join(lost),
                 "jobs": sum(self._counts.values()),
                 "statuses": dict(sorted(self._counts.items())),
                 "tokens": self._tokens,

@@ -4,6 +4,7 @@ twice.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -21,6 +22,7 @@ from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.pages import page_key
 from runtime.base.errors import NotFound, ServerError
+from runtime.base.spec.finish import FinishEvent, OnFinish
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
@@ -267,6 +269,40 @@ async def test_pages_that_cannot_be_read_end_their_batch_with_the_reason(
     await control.submit(again)
     ended = [event.outcome.status for event in await seen(control, again)]
     assert ended == [JobStatus.SUCCEEDED] * 8
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+async def test_the_end_of_a_batch_that_lost_pages_is_told_as_a_failure(
+    stage: Stage, control: Control, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """With the reason; also where no job of it ever began."""
+    monkeypatch.setattr("activities.batches.PAGE_TRIES", 2)
+    batch = await stage.client.start_workflow(
+        BatchWorkflow.run,
+        BatchOrder(batch=stage.batch),
+        id=batch_workflow_id(stage.batch),
+        task_queue=batch_queue(stage.batch),
+        memo={"archive": archive_id(stage.store)},
+    )
+    await control.hold_batch(stage.batch, "pause")
+    specs = [stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(8)]
+    command = f"cat > told-{kept}"
+    on_finish = OnFinish(
+        command=command, directory=str(stage.path), events=(FinishEvent.BATCH,), timeout=120.0
+    )
+    given = batch_of(stage, specs).model_copy(update={"on_finish": on_finish})
+    await control.submit(await control.plan(given, rerun_failed=False))
+    state = await control.batch_state(stage.batch)
+    assert state is not None
+    for page in list(state.pages)[kept:]:
+        (stage.path / "archive" / page_key(page.digest)).unlink()
+    await control.hold_batch(stage.batch, "resume")
+    with pytest.raises(WorkflowFailureError):
+        await batch.result()
+    told = json.loads((stage.path / f"told-{kept}").read_text())
+    assert (told["status"], told["jobs"]) == ("failed", 4 * kept)
+    assert told["reason"].startswith("4 jobs of a page cannot be read: the archive has no object")
+    await histories(stage)
 
 
 async def test_failed_jobs_are_started_again(stage: Stage, control: Control) -> None:
