@@ -22,11 +22,12 @@ from activities.batch_contracts import (
     PageJobs,
     PageOrder,
 )
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.pages import read_page
 from runtime.archive.reading import read_ahead
 from runtime.archive.stores import ObjectStore
-from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ObjectCorrupt
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
@@ -53,7 +54,8 @@ class BatchActivities:
 
         Raises:
             ArchiveError: if the page cannot be read.
-            ApplicationError: which gives it up, if it is gone, or is not what was submitted.
+            ApplicationError: which gives it up, if it is gone, or is not what was submitted; not
+                where one job is looked for.
         """
         failpoint("page.before")
         jobs = await asyncio.to_thread(self._waiting, order)
@@ -64,7 +66,7 @@ class BatchActivities:
         orders: Iterable[dict[str, Any]] = (
             one
             for page in order.pages
-            for one in self._page(page.digest)
+            for one in self._page(page.digest, order.job)
             if order.job in {None, one["key"]["job"]}
         )
         if order.job is not None:
@@ -80,13 +82,17 @@ class BatchActivities:
                 waiting.append(one)
         return PageJobs(orders=tuple(waiting), begun=tuple(begun))
 
-    def _page(self, digest: str) -> list[dict[str, Any]]:
-        """The orders of a page."""
+    def _page(self, digest: str, job: str | None) -> list[dict[str, Any]]:
+        """The orders of a page; none if it is given up while a ``job`` is looked for, which may be
+        in another.
+        """
         try:
             return read_page(self._store, digest)
-        except (ObjectMissing, ObjectCorrupt) as error:
+        except UNREADABLE as error:
             if activity.info().attempt < PAGE_TRIES:
                 raise
+            if job is not None:
+                return []
             # One that is there stays as it is where the same jobs are archived again.
             advice = "; remove this object" if isinstance(error, ObjectCorrupt) else ""
             raise ApplicationError(

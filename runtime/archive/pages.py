@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import zstandard
 
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.references import SHARED
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt
+
+_log = logging.getLogger(__name__)
 
 FOLDER = f"{SHARED}pages/"
 """Below it two digits of the digest, so that no directory grows large, and the digest."""
@@ -75,3 +79,18 @@ def read_page(store: ObjectStore, digest: str) -> list[dict[str, Any]]:
         raise ObjectCorrupt(f"{key}: the page is not the one that was submitted")
     jobs: list[dict[str, Any]] = json.loads(data)
     return jobs
+
+
+def readable_pages(
+    store: ObjectStore, digests: Iterable[str]
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The pages that can be read, by their digests, and their jobs. Each other one is told in the
+    log.
+    """
+    for digest in digests:
+        try:
+            orders = read_page(store, digest)
+        except UNREADABLE as error:
+            _log.warning("a page of jobs that cannot be read is passed over: %s", error)
+        else:
+            yield digest, orders

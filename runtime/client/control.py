@@ -46,7 +46,7 @@ from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
-from runtime.archive.pages import paged, read_page, write_page
+from runtime.archive.pages import paged, readable_pages, write_page
 from runtime.archive.spending import spent_in
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
@@ -697,11 +697,11 @@ class Control:
         return names
 
     async def paged_names(self, pages: Iterable[PageRef]) -> set[str]:
-        """The jobs of pages."""
+        """The jobs of pages, of those that can be read."""
 
         def read() -> set[str]:
-            contents = (read_page(self.store, page.digest) for page in pages)
-            return {order["key"]["job"] for page in contents for order in page}
+            contents = readable_pages(self.store, (page.digest for page in pages))
+            return {order["key"]["job"] for _, orders in contents for order in orders}
 
         return await asyncio.to_thread(read)
 

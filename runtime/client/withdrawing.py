@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from activities.batch_contracts import PageRef
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
-from runtime.archive.pages import read_page, write_page
+from runtime.archive.pages import readable_pages, write_page
 from runtime.archive.stores import ObjectStore
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id
@@ -40,20 +41,26 @@ async def withdraw(control: Control, batch: str, jobs: Collection[str]) -> froze
 def in_pages(store: ObjectStore, state: BatchState, known: Collection[str]) -> list[str]:
     """The jobs of pages that have not begun. Of those that are not ``known`` none has.
 
+    A page that cannot be read is passed over: its batch tells of it when that is its turn.
+
     Raises:
-        ArchiveError: if a page or a job cannot be read.
+        ArchiveError: if the store cannot be read.
     """
     return [
         order["key"]["job"]
-        for page in state.pages
-        for order in read_page(store, page.digest)
+        for _, orders in readable_pages(store, (page.digest for page in state.pages))
+        for order in orders
         if order["key"]["job"] not in known or not _has_begun(store, order)
     ]
 
 
 def _has_begun(store: ObjectStore, order: dict[str, Any]) -> bool:
     archive = JobArchive.of(store, JobKey.model_validate(order["key"]))
-    return archive.carried_out_by(order["id"]) is not None
+    try:
+        return archive.carried_out_by(order["id"]) is not None
+    except UNREADABLE:
+        # Listed as damaged, since the archive has something of it.
+        return True
 
 
 def _split(
@@ -62,8 +69,7 @@ def _split(
     """How the pages are parted, and which of the jobs are in them."""
     splits: list[PageSplit] = []
     named: set[str] = set()
-    for page in state.pages:
-        orders = read_page(store, page.digest)
+    for page, orders in readable_pages(store, (page.digest for page in state.pages)):
         unwanted: list[Mapping[str, Any]] = [
             order for order in orders if order["key"]["job"] in jobs
         ]
@@ -75,7 +81,7 @@ def _split(
         ]
         splits.append(
             PageSplit(
-                page=page.digest,
+                page=page,
                 unwanted=_written(store, unwanted),
                 rest=_written(store, rest) if rest else None,
             )

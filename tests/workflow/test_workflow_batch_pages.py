@@ -305,6 +305,34 @@ async def test_the_end_of_a_batch_that_lost_pages_is_told_as_a_failure(
     await histories(stage)
 
 
+async def test_jobs_are_withdrawn_beside_a_page_that_cannot_be_read(
+    stage: Stage,
+    control: Control,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One by its name and others by theirs, each of pages after that one, which is told."""
+    monkeypatch.setattr("activities.batches.PAGE_TRIES", 2)
+    await with_a_slow_one(stage, control, jobs=14)
+    state = await control.batch_state(stage.batch)
+    assert state is not None
+    (stage.path / "archive" / page_key(state.pages[0].digest)).unlink()
+    readable = [f"j{n}" for n in range(7, 14)]
+    assert in_pages(stage.store, state, ()) == readable
+    assert await control.paged_names(state.pages) == set(readable)
+    assert "a page of jobs that cannot be read is passed over: the archive has no" in caplog.text
+    await control.cancel(JobKey(batch=stage.batch, job="j13"))
+    await eventually(lambda: ends(control, stage, "j13"), "the job ends that was named")
+    assert await withdraw(control, stage.batch, {"j3", "j12"}) == {"j12"}
+    await eventually(lambda: ends(control, stage, "j12"), "the job ends that was chosen")
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    with pytest.raises(WorkflowFailureError):
+        await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
+    begun = [job for job in readable if JobArchive(stage.store, stage.batch, job).runs()]
+    assert begun == readable[:-2]
+    await histories(stage)
+
+
 async def test_failed_jobs_are_started_again(stage: Stage, control: Control) -> None:
     """As often as their definition says, as runs of the same job, each told with what it failed
     of; by a user once more, whether or not their pages are read by then.
