@@ -89,6 +89,11 @@ that it was too long.
 BOUNDED_SCHEMAS = "checks-by-schemas-are-bounded"
 """The patch since which schemas and results are refused that no bounded check can pass."""
 
+BOUNDED_FUNCTIONS = "functions-are-bounded-in-what-they-make"
+"""The patch since which functions of the standard library that the host computes fail where they
+would make too much.
+"""
+
 CAME_MEANWHILE = "slice-came-meanwhile"
 """The patch since which a call for which a slice was short is made again where another slice came
 while it was under way.
@@ -602,6 +607,7 @@ class JobWorkflow(Ordered):
         """Run a statement: stretches between effects, each with a durable verdict."""
         self.phase = Phase.EXECUTING
         statement.checks(lambda: workflow.patched(BOUNDED_SCHEMAS))
+        statement.computes(lambda: workflow.patched(BOUNDED_FUNCTIONS))
         answer: Answer | None = None
         while not statement.ended:
             effect = await self.durable(statement, answer)

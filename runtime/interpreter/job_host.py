@@ -43,6 +43,7 @@ from runtime.interpreter.host import (
 )
 from runtime.interpreter.lowering import SERVER_CALL
 from runtime.interpreter.spawning import Lend, wish_of
+from runtime.interpreter.supplied import before_bounds as computed_before
 from runtime.interpreter.supplied import pure
 
 CONTEXT_FUNCTIONS = frozenset(signature.name for signature in api.FUNCTIONS)
@@ -129,7 +130,8 @@ class JobHost:
     MCP servers by their names. ``outputs`` are those of its commands, if it may change its
     workspace; None: it may not. ``on_files`` are those of the tools that work on its files.
     ``lend`` has a budget for a sub-job, if it may start any. ``bounded`` is asked where a schema or
-    a result is refused: False for what was checked before such checks were bounded.
+    a result is refused: False for what was checked before such checks were bounded;
+    ``bounded_functions`` where a function of the standard library fails that the host computes.
     """
 
     graph: ContextGraph
@@ -142,6 +144,7 @@ class JobHost:
     on_files: frozenset[str] = frozenset()
     lend: Lend | None = None
     bounded: Callable[[], bool] = lambda: True
+    bounded_functions: Callable[[], bool] = lambda: True
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -172,7 +175,7 @@ class JobHost:
                 return problem
             return self._outcome(name, self.graph.call_function(name, args, kwargs, turn=self.turn))
         if name == pure.FUNCTION:
-            return _computed(args, kwargs)
+            return self._computed(args, kwargs)
         if self.outputs is not None and name in api.HAND_NAMES:
             return self._change(name, lambda: hands.asked(name, args, kwargs))
         if name == api.SPAWN.name and self.lend is not None:
@@ -423,6 +426,13 @@ class JobHost:
             return before_bounds.result_problem(result, self.result_schema)
         return problem
 
+    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        """What a function of the standard library gives that the host computes."""
+        answer = _answer(pure.call, args, kwargs)
+        if isinstance(answer, Failure) and not self.bounded_functions():
+            return _answer(computed_before.call, args, kwargs)
+        return answer
+
     def _condense(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
         if args or kwargs:
             return Failure("TypeError", "condense() takes no arguments")
@@ -445,11 +455,10 @@ class JobHost:
                 )
 
 
-def _computed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
-    """What a function of the standard library gives that the host computes."""
+def _answer(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
     name, *rest = args
     try:
-        return ReturnValue(pure.call(name, tuple(rest), kwargs))
+        return ReturnValue(call(name, tuple(rest), kwargs))
     except Exception as error:  # noqa: BLE001
         known = "ValueError" if isinstance(error, ValueError | pure.Refused) else "TypeError"
         return Failure(known, f"{name}(): {error}")

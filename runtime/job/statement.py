@@ -70,6 +70,10 @@ class JobStatement:
         """Whether its checks by schemas are bounded, asked where one refuses something."""
         self._host.bounded = bounded
 
+    def computes(self, bounded: Callable[[], bool]) -> None:
+        """Whether what functions of the standard library make is bounded, asked where one fails."""
+        self._host.bounded_functions = bounded
+
     def advance(self, answer: Answer | None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch; ``recorded`` is its ok verdict when it is replayed."""
         return self._run.advance(answer, recorded)

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from runtime.context.graph import ContextGraph
+from runtime.interpreter.host import Failure, ReturnValue
+from runtime.interpreter.job_host import JobHost
 from runtime.interpreter.supplied import pure
 
 PFORMAT = {"indent": 1, "width": 80, "depth": None}
@@ -54,3 +57,46 @@ def test_usual_results_are_those_of_the_library() -> None:
     assert pure.call("pprint.pformat", ({"b": 1, "a": [2]},), PFORMAT) == "{'a': [2], 'b': 1}"
     assert len(pure.call("statistics.quantiles", ([1, 2, 3],), {"n": 10})) == 9
     assert pure.call("fnmatch.translate", ("*.[ch]",), {}).startswith("(?s")
+
+
+def test_what_was_computed_before_it_was_bounded_is_computed() -> None:
+    """In a history of then, with its words for wrong arguments too: the host is asked only where
+    something fails.
+    """
+    asked: list[bool] = []
+
+    def before() -> bool:
+        asked.append(True)
+        return False
+
+    def computed(name: str, *args: Any, **kwargs: Any) -> Any:
+        return host.function(pure.FUNCTION, (name, *args), kwargs)
+
+    host = JobHost(ContextGraph(len), frozenset(), None, turn=1, now=0.0, bounded_functions=before)
+    assert computed("textwrap.indent", "a", "> ") == ReturnValue("> a")
+    assert asked == []
+    lines = ("x" * 2_000 + "a\n") * 2_000
+    assert computed("textwrap.indent", "a\n" * 2_000, "x" * 2_000) == ReturnValue(lines)
+    assert computed("textwrap.wrap", "a\tb", tabsize=11_000) == ReturnValue(["a", "b"])
+    assert computed("statistics.mean", [10**70_000] * 3) == ReturnValue(10**70_000)
+    assert len(computed("statistics.quantiles", [1, 2], n=20_002).value) == 20_001
+    wide = {**PFORMAT, "indent": 10_002}
+    assert computed("pprint.pformat", [1], **wide) == ReturnValue("[1]")
+    assert len(computed("fnmatch.translate", "[" * 700).value) == 1_407
+    long = b"b" * 700 + b"-"
+    assert computed("codecs.decode", long, "punycode", "strict") == ReturnValue("b" * 700)
+    ends = ("", "", "", "", 3, "x" * 50_000)
+    assert len(computed("difflib.unified_diff", ["a"] * 25, ["b"] * 25, *ends).value) == 53
+    assert computed("textwrap.wrap", None) == Failure(
+        "TypeError", "textwrap.wrap(): 'NoneType' object has no attribute 'expandtabs'"
+    )
+    assert isinstance(computed("textwrap.wrap", "a" * 200_001), Failure)
+    assert isinstance(computed("difflib.context_diff", ["a"] * 700, ["b"] * 700, *ends), Failure)
+    assert len(asked) == 11
+
+
+@pytest.mark.parametrize("name", ["textwrap.wrap", "statistics.quantiles"])
+def test_an_argument_that_is_missing_is_told_by_the_function(name: str) -> None:
+    """Not by what bounds it."""
+    with pytest.raises(TypeError, match=rf"\b{name.partition('.')[2]}\(\) missing 1"):
+        pure.call(name, (), {})

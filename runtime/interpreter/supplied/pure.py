@@ -84,18 +84,34 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         Exception: whatever the function raises.
     """
     # First, since the host computes in the workflow's thread and nothing stops it there.
-    _bounded(args, kwargs)
-    module, _, function = name.rpartition(".")
-    if function in FUNCTIONS.get(module, ()):
-        if module == "textwrap":
-            _wrapped(function, *args, **kwargs)
-        if function == "quantiles":
-            _counted(*args, **kwargs)
-        return getattr(_MODULES[module], function)(*args, **kwargs)
-    return _OTHERS[name](*args, **kwargs)
+    within_bounds(args, kwargs)
+    module, _, short = name.rpartition(".")
+    if module == "textwrap":
+        _wrapped(short, *args, **kwargs)
+    if name == "statistics.quantiles":
+        _counted(*args, **kwargs)
+    return function(name)(*args, **kwargs)
 
 
-def _bounded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def function(name: str) -> Callable[..., Any]:
+    """What computes the function's value.
+
+    Raises:
+        KeyError: if the host computes no such function.
+    """
+    module, _, short = name.rpartition(".")
+    if short in FUNCTIONS.get(module, ()):
+        computes: Callable[..., Any] = getattr(_MODULES[module], short)
+        return computes
+    return _OTHERS[name]
+
+
+def within_bounds(
+    args: tuple[Any, ...], kwargs: dict[str, Any], usual_bits: float = _USUAL_BITS
+) -> None:
+    """Refuse more characters or values than the host computes with at once; a number of more than
+    ``usual_bits`` counts as its digits do.
+    """
     chars = items = 0
     stack: list[Any] = [*args, *kwargs.values()]
     while stack:
@@ -103,7 +119,7 @@ def _bounded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         items += 1
         if isinstance(one, str | bytes):
             chars += len(one)
-        elif isinstance(one, int) and one.bit_length() > _USUAL_BITS:
+        elif isinstance(one, int) and one.bit_length() > usual_bits:
             chars += one.bit_length() // 3
         elif isinstance(one, dict):
             stack += [*one.keys(), *one.values()]
@@ -116,7 +132,8 @@ def _bounded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             )
 
 
-def _compared(a: Any, b: Any) -> None:
+def comparable(a: Any, b: Any) -> None:
+    """Refuse to compare more than the host compares at once."""
     if len(a) * len(b) > _MOST_COMPARED:
         raise Refused(
             f"{len(a):,} and {len(b):,} items are too many to be compared: give it a part at a time"
@@ -137,12 +154,12 @@ def _narrow(**numbers: Any) -> None:
             raise Refused(f"{name} is at most {_MOST_WIDTH:,}")
 
 
-def _counted(data: Any, *, n: Any = 4, **_: Any) -> None:
+def _counted(*_: Any, n: Any = 4, **__: Any) -> None:
     if isinstance(n, int) and n > _MOST_ITEMS:
         raise Refused(f"n is at most {_MOST_ITEMS:,}")
 
 
-def _wrapped(function: str, text: str, *args: Any, **kwargs: Any) -> None:
+def _wrapped(function: str, text: str = "", *args: Any, **kwargs: Any) -> None:
     """Refuse what ``textwrap`` would make too much of."""
     if function == "indent":
         prefix = kwargs.get("prefix", args[0] if args else "")
@@ -178,20 +195,20 @@ def _pformat(value: Any, *, indent: Any, width: Any, depth: Any, **options: Any)
 
 def _translate(pattern: str) -> str:
     # For each bracket it looks for the one that closes it.
-    _compared("[" * pattern.count("["), pattern)
+    comparable("[" * pattern.count("["), pattern)
     return fnmatch.translate(pattern)
 
 
 def _decode(data: bytes, encoding: str, errors: str) -> str:
     # By its own name: a codec has many spellings.
     if codecs.lookup(encoding).name in ("punycode", "idna"):
-        _compared(data, data)
+        comparable(data, data)
     return data.decode(encoding, errors)
 
 
 def _lines(function: Callable[..., Any]) -> Callable[..., list[str]]:
     def made(a: list[str], b: list[str], *args: Any) -> list[str]:
-        _compared(a, b)
+        comparable(a, b)
         # The last is what ends each line of the difference's own.
         _made(sum(map(len, (*a, *b))) + (len(a) + len(b) + 3) * len(args[-1]))
         return list(function(a, b, *args))
@@ -201,17 +218,17 @@ def _lines(function: Callable[..., Any]) -> Callable[..., list[str]]:
 
 def _ndiff(a: list[str], b: list[str]) -> list[str]:
     # It compares the characters of lines that are alike.
-    _compared("".join(a), "".join(b))
+    comparable("".join(a), "".join(b))
     return list(difflib.ndiff(a, b))
 
 
 def _close(word: str, possibilities: list[str], n: int, cutoff: float) -> list[str]:
-    _compared(word, "".join(possibilities))
+    comparable(word, "".join(possibilities))
     return difflib.get_close_matches(word, possibilities, n, cutoff)
 
 
 def _matcher(a: Any, b: Any, autojunk: bool) -> difflib.SequenceMatcher[Any]:
-    _compared(a, b)
+    comparable(a, b)
     return difflib.SequenceMatcher(None, a, b, autojunk)
 
 
