@@ -22,8 +22,8 @@ def was_cut(error: ActivityError) -> bool:
     return isinstance(error.cause, CancelledError | TimeoutError)
 
 
-async def spent_on(cut: CutCall) -> Failed:
-    """What a call used that was cut; nothing, if the archive cannot say.
+async def spent_on(cut: CutCall, told: Failed) -> Failed:
+    """What a call used that was cut; what its error ``told``, if the archive cannot say.
 
     Shielded: the job's own cancel may be why it was cut.
     """
@@ -38,4 +38,4 @@ async def spent_on(cut: CutCall) -> Failed:
     try:
         return await asyncio.shield(asked)
     except ActivityError:
-        return Failed()
+        return told

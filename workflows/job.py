@@ -455,10 +455,15 @@ class JobWorkflow(Ordered):
 
     async def spent_in(self, error: ActivityError, call: TurnCall, suffix: str) -> Failed:
         """What the turn's calls used that came to nothing, with this one."""
+        told = failed_in(error)
         if call.given is not None or not was_cut(error) or not workflow.patched(CUT_BOOKED):
-            return failed_in(error)
+            return told
+        # An error tells all attempts of the turn, if any.
+        own = told.since(call.booked) if told.attempts > call.booked.attempts else Failed()
         cut = CutCall(key=call.key, turn=call.turn, activity=self.call_id(suffix), model=call.model)
-        return call.booked + await self.moment.after(spent_on(cut), lambda spent: spent.seconds)
+        return call.booked + await self.moment.after(
+            spent_on(cut, own), lambda spent: spent.seconds
+        )
 
     async def granted_more(self, error: ActivityError, sent: Amount | None, tried: Failed) -> bool:
         """Whether the call was not made, or not again, since its job's slice of the batch's budget
@@ -594,7 +599,7 @@ class JobWorkflow(Ordered):
                     model=call.model,
                     side=task.name,
                 )
-                failed = await self.moment.after(spent_on(cut), lambda spent: spent.seconds)
+                failed = await self.moment.after(spent_on(cut, failed), lambda spent: spent.seconds)
             # A cancelled job's summary is no failure to go on from.
             if is_cancelled_exception(error):
                 self.job.ledger.add_background(failed.usage, failed.cost_usd)

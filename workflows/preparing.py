@@ -40,7 +40,7 @@ class Preparing:
         self._effects = effects
         self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
         self._calls: dict[str, CutCall] = {}
-        self._cut: list[CutCall] = []
+        self._cut: list[tuple[CutCall, Failed]] = []
         self._arrived: list[tuple[str, ReadBatchResult | Failed]] = []
 
     @property
@@ -125,7 +125,7 @@ class Preparing:
         for payload_id in [one for one in self._handles if one in self._calls]:
             self._cancel(payload_id)
         while self._cut:
-            spent = await self._moment.after(spent_on(self._cut.pop(0)), lambda _: 0.0)
+            spent = await self._moment.after(spent_on(*self._cut.pop(0)), lambda _: 0.0)
             self._moment.job.ledger.add_background(spent.usage, spent.cost_usd)
 
     def _cancel(self, payload_id: str) -> None:
@@ -134,7 +134,7 @@ class Preparing:
         self._moment.job.graph.background.drop(payload_id)
         self._moment.job.ledger.release(payload_id)
         if (call := self._calls.pop(payload_id, None)) is not None:
-            self._cut.append(call)
+            self._cut.append((call, Failed()))
 
     def look(self) -> None:
         """Take what has been prepared since the last look, and cancel what has become pointless;
@@ -169,7 +169,7 @@ class Preparing:
             and workflow.patched(CUT_BOOKED)
         ):
             # Nobody said what it used: that is asked before the run ends.
-            self._cut.append(call)
+            self._cut.append((call, failed_in(error)))
             read: ReadBatchResult | Failed = Failed()
         else:
             read = task.result() if error is None else failed_in(error)
