@@ -361,7 +361,11 @@ class StatementRun:
         return Checked.REFUSED
 
     def _run(self, answer: Answer | None, bounds: _Bounds) -> tuple[Effect | None, bytes | None]:
-        made = self._made(answer, bounds)
+        try:
+            made = self._made(answer, bounds)
+        except _TakenBack:
+            self._forget_crashes()
+            raise
         self._forget_crashes()
         return made
 
@@ -461,7 +465,6 @@ class StatementRun:
             # do so twice.
             if _crashes[*self._place, killed] < (pool.KILLS if killed else pool.CRASHES):
                 raise pool.NoVerdict(f"the interpreter's process ended: {error}") from error
-            self._forget_crashes()
             raise _TakenBack(VerdictStatus.CRASHED, KILLED if killed else "") from error
 
     @property

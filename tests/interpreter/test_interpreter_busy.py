@@ -135,6 +135,19 @@ def test_a_stretch_that_ends_well_counts_anew(
         assert verdicts(loop)[0].status is VerdictStatus.OK
 
 
+def test_a_stretch_that_ends_by_a_verdict_counts_anew(
+    workspace: Path, on_checkout: list[Callable[[int], None]]
+) -> None:
+    """As one that ends well: what took the statement back was no crash."""
+    source = f"n = 0\nwhile True: n += 1  # {workspace}"
+    for _ in range(2):
+        on_checkout.append(_aborted)
+        with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
+            PlainLoop(workspace, statements(source), tasks=1).run()
+        loop = PlainLoop(workspace, statements(source)).run()
+        assert verdicts(loop)[0].status is VerdictStatus.TIMEOUT
+
+
 def test_who_kills_from_outside_makes_no_verdict(
     workspace: Path, on_checkout: list[Callable[[int], None]]
 ) -> None:
