@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from runtime.archive.job import JobArchive
 from runtime.archive.standings import spent_below
 from runtime.archive.stores import ObjectStore, folder_of
-from runtime.base.errors import HoldfastError
+from runtime.base.errors import HoldfastError, InputError
 from runtime.base.home import state_home
 from runtime.base.roles import Role, Roles, key_names, told
 from runtime.base.spec.models import BatchSpec, JobSpec
@@ -39,6 +39,7 @@ from runtime.client.restarts import through_restarts
 from runtime.client.watch import Ended, Retried, Silent, Watch, until_told
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
+from runtime.worker.beside import beside
 from runtime.worker.crew import JOBS_EACH, Crew, fitting_size, is_member
 from runtime.worker.presence import attended
 from workflows.messages import JobOutcome, JobProgress, batch_queue
@@ -276,13 +277,24 @@ async def _worked_on(
     command = _member(request.target, request.batch.store, wish)
     crew = Crew(command, size, note, wish.environment)
     interrupts.abandons(crew.kill)
-    working = asyncio.create_task(crew.work(), name="crew")
-    try:
-        async with attended(connection.client, state_home()):
-            yield
-    finally:
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
+    async with (
+        beside(_kept(crew, request.again), "crew"),
+        attended(connection.client, state_home()),
+    ):
+        yield
+
+
+async def _kept(crew: Crew, again: str) -> NoReturn:
+    """Keep a crew at work.
+
+    Raises:
+        InputError: if its processes refuse what they are given.
+    """
+    code = await crew.work()
+    raise InputError(
+        f"no worker is left: each would end with exit code {code}, for the reason above. The jobs"
+        f" stay as they are; to go on with them: {again}"
+    )
 
 
 async def _run(

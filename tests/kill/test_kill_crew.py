@@ -15,7 +15,7 @@ import pytest
 
 from runtime.worker import crew
 from runtime.worker.crew import Crew, fitting_size
-from tests.kill.processes import holdfast, processes_of, wait_for
+from tests.kill.processes import DEADLINE, holdfast, processes_of, wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -91,6 +91,20 @@ def test_no_other_try_helps_a_process_that_is_given_bad_input() -> None:
     told: list[str] = []
     assert asyncio.run(Crew(["worker", "--batch", "no name"], 2, told.append).work()) == 2
     assert told[0].endswith("ended (exit code 2), and so would any other")
+
+
+def test_a_run_whose_processes_refuse_their_input_ends(place: Path) -> None:
+    """``run`` says so, with exit code 2, and what goes on with the jobs; it waited for ever."""
+    # Each process of the crew would serve metrics at a port that is none.
+    refused = {"HOLDFAST_METRICS": "127.0.0.1:65535"}
+    run = holdfast(place, ["run", "jobs.yaml", "--workers", "2"], place / "run", refused)
+    assert run.wait(DEADLINE) == 2
+    told = (place / "run.err").read_text()
+    assert "no worker is left" in told
+    assert "to go on with them: holdfast run jobs.yaml" in told
+    assert members(place) == set()
+    again = holdfast(place, ["run", "jobs.yaml"], place / "again", {})
+    assert again.wait(DEADLINE) == 0
 
 
 def test_processes_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
