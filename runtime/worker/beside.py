@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
 
@@ -39,5 +39,7 @@ async def beside(work: Coroutine[Any, Any, NoReturn], name: str) -> AsyncIterato
 async def stopped(task: asyncio.Task[Any]) -> None:
     """Stop a task, and wait until it has. Raises what ended it before."""
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    # Not awaited itself: its cancellation could not be told from that of whoever waits here.
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()

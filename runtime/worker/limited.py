@@ -149,8 +149,7 @@ class LimitedQueues:
                     account = await self._look(queue, metered, account)
             finally:
                 await worker.shutdown()
-                with suppress(asyncio.CancelledError):
-                    await running
+                await asyncio.gather(running, return_exceptions=True)
 
     async def _look(self, queue: str, metered: Metered, known: Account) -> Account:
         """The queue's state now, after what this worker has heard; what was known while the server

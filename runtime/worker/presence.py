@@ -20,7 +20,7 @@ import random
 import secrets
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -35,6 +35,7 @@ from runtime.base.home import Home
 from runtime.base.workflow_ids import OPEN_JOBS
 from runtime.server.authentic import NotSigned
 from runtime.server.gathered import gathered
+from runtime.worker.beside import stopped
 
 LOOK_SECONDS = 1.0
 """How often workers that have died are looked for."""
@@ -109,9 +110,7 @@ async def attended(client: Client, home: Home) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        looking.cancel()
-        with suppress(asyncio.CancelledError):
-            await looking
+        await stopped(looking)
 
 
 async def _look(client: Client, home: Home) -> None:

@@ -8,12 +8,13 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from runtime.base.home import Home
 from runtime.base.kept_bytes import kept_bytes
 from runtime.sandbox.orphans import end_orphans
+from runtime.worker.beside import stopped
 from runtime.workspace.checkouts.tidying import tidy
 
 LOOK_SECONDS = 300.0
@@ -36,9 +37,7 @@ async def tidied(home: Home) -> AsyncIterator[None]:
     finally:
         # A thread cannot be cancelled: this one looks at ``stop`` between two directories.
         stop.set()
-        looking.cancel()
-        with suppress(asyncio.CancelledError):
-            await looking
+        await stopped(looking)
 
 
 async def _look(workspaces: Path, most: int, stop: threading.Event) -> None:

@@ -11,7 +11,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.stores import open_store
 from runtime.base.errors import ServerError
-from runtime.worker.beside import beside
+from runtime.worker.beside import beside, stopped
 from runtime.worker.worker import make_queue_worker, running_worker
 from tests.eventually import SECONDS
 
@@ -52,6 +52,29 @@ async def test_a_block_that_is_cancelled_stays_cancelled() -> None:
     await asyncio.wait({task})
     assert task.cancelled()
     assert "work that is stopped" not in {task.get_name() for task in asyncio.all_tasks()}
+
+
+async def test_whoever_stops_a_task_may_be_cancelled_meanwhile() -> None:
+    """It is not taken for the end of the task, which takes its time."""
+    begun, ending, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await ended.wait()
+
+    task = asyncio.create_task(slow())
+    await begun.wait()
+    stopping = asyncio.create_task(stopped(task))
+    await ending.wait()
+    stopping.cancel()
+    await asyncio.wait({stopping})
+    assert stopping.cancelled()
+    ended.set()
+    await asyncio.wait({task})
 
 
 @pytest.mark.server
