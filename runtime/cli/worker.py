@@ -99,13 +99,13 @@ def command(
         int | None,
         typer.Option(
             "--processes",
-            min=1,
+            min=0,
             max=256,
             metavar="N",
             help=(
                 "Work in so many processes; the K-th serves metrics at the port plus K."
-                " Default: one for each core, of which the embedded server has one; and one alone"
-                " where metrics are served."
+                " Default, and for 0: one for each core, of which the embedded server has one; and"
+                " one alone where metrics are served."
             ),
             envvar=PROCESSES,
             show_default=False,

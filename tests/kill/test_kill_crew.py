@@ -107,6 +107,17 @@ def test_a_run_whose_processes_refuse_their_input_ends(place: Path) -> None:
     assert again.wait(DEADLINE) == 0
 
 
+def test_a_number_that_is_for_run_ends_no_worker(place: Path) -> None:
+    """``HOLDFAST_PROCESSES=0``, by which ``run`` works in its own process, is none to ``worker``,
+    which has as many as by default.
+    """
+    worker = holdfast(place, ["worker"], place / "worker", {"HOLDFAST_PROCESSES": "0"})
+    told = place / "worker.err"
+    wait_for(lambda: "waiting for batches" in told.read_text(), "it waits", alive=worker)
+    worker.terminate()
+    assert worker.wait(DEADLINE) == 0
+
+
 def test_processes_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """One for each core, of which the embedded server has one; fewer for few jobs."""
     monkeypatch.setattr(crew, "_cores", lambda: 8)
