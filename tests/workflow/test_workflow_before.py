@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 from stage import Stage
 from temporalio import workflow
+from temporalio.client import WorkflowHistory
+
+from runtime.base.spec.models import BatchBudget, Budget, ModelSettings, Spawn
+from runtime.base.workflow_ids import job_workflow_id
+from runtime.job.stops import JobStatus
+from tests.eventually import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -37,3 +43,48 @@ async def result(stage: Stage) -> Any:
     end = archive.end(outcome.run)
     assert end is not None
     return end.result
+
+
+async def test_a_job_of_before_asks_its_batch_for_a_sub_job_beside_summaries(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though what they may spend is not there to be lent: it held nothing for them then."""
+    for name in "abc":
+        (stage.workspace / f"{name}.py").write_text(f"def {name}(): return 1\n")
+    writer = stage.path / "writer.py"
+    writer.write_text("def respond(messages): return {'delay': 600, 'text': ''}")
+    child = ModelSettings(name=stage.script(["finish(1)"]))
+    lends = Spawn(turns=14, tokens=10**9, usd=1.0, model=child)
+    order = stage.order(
+        [
+            "\n".join(f"{name} = view('{name}.py', lod=2, tokens=300)" for name in "abc"),
+            "s = spawn('Count.')\nwait_for(s)",
+            "finish(s.text)",
+        ],
+        spawn=lends,
+        summary_model=ModelSettings(name=f"scripted/{writer}"),
+        budget=Budget(turns=20, tokens=10**6, usd=100.0),
+    )
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        handle = await stage.submit(order, concurrency=2, budget=BatchBudget(turns=60))
+        stage.started.append(job_workflow_id(order.key))
+
+        async def spawns() -> bool:
+            return "spawn_job" in asked_for(await stage.history())
+
+        await eventually(spawns, "the job starts its sub-job")
+        asked = asked_for(await stage.history())
+        assert asked[: asked.index("spawn_job")].count("ask") == 1
+        state = await handle.result()
+    assert state.ended == {order.key.job: JobStatus.SUCCEEDED}
+    await stage.replay_all()
+
+
+def asked_for(history: WorkflowHistory) -> list[str]:
+    """What a job asked for, in order: kinds of activities, and what it signalled to others."""
+    return [
+        event.activity_task_scheduled_event_attributes.activity_type.name
+        or event.signal_external_workflow_execution_initiated_event_attributes.signal_name
+        for event in history.events
+    ]
