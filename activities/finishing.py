@@ -137,9 +137,9 @@ def _url(webhook: str) -> str:
     named = VARIABLE.fullmatch(webhook)
     if named is None:
         return webhook
-    url = os.environ.get(named[1], "")
+    url = os.environ.get(named["name"], "")
     if not url.startswith(("http://", "https://")):
-        raise NotHeard(f"this worker's environment has no URL in {named[1]}")
+        raise NotHeard(f"this worker's environment has no URL in {named['name']}")
     return url
 
 

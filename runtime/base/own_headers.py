@@ -17,20 +17,23 @@ _HARMLESS = frozenset(
         *("http-referer", "x-title", "x-openrouter-title", "x-openrouter-categories"),
     }
 )
-"""Names of headers that hold no secret.
+"""Names of headers that hold no secret, and so may stand in a jobs file and be kept.
 
 A gateway's own has a name that no list of secrets knows.
 """
 
 
-def own_headers(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The headers that may hold a secret: the option in which each stands, its name and value."""
+def headers_in(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """All headers: the option in which each stands, its name and value."""
     for option, headers in options.items():
-        if not option.lower().endswith("headers") or not isinstance(headers, Mapping):
-            continue
-        for name, value in headers.items():
-            if str(name).lower() not in _HARMLESS:
+        if option.lower().endswith("headers") and isinstance(headers, Mapping):
+            for name, value in headers.items():
                 yield option, name, str(value)
+
+
+def own_headers(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Those that may hold a secret."""
+    return (header for header in headers_in(options) if header[1].lower() not in _HARMLESS)
 
 
 def is_variable(value: str) -> bool:
@@ -45,7 +48,7 @@ def with_variables(options: Mapping[str, Any], environment: Mapping[str, str]) -
         KeyError: of the name of one that is not set.
     """
     filled = dict(options)
-    for option, name, value in own_headers(options):
+    for option, name, value in headers_in(options):
         if (variable := VARIABLE.fullmatch(value)) is not None:
-            filled[option] = {**filled[option], name: environment[variable[1]]}
+            filled[option] = {**filled[option], name: environment[variable["name"]]}
     return filled

@@ -169,14 +169,17 @@ async def test_a_header_of_an_environment_variable_is_sent_and_in_no_record(
     """
     secret = "a-word-of-the-house"
     monkeypatch.setenv("CORP_WORD", secret)
+    monkeypatch.setenv("CORP_NAME", "Corp")
     said = {"fail": {"status": 403, "message": f"{secret} may not"}}
+    sent = {"X-Corp-Id": "$CORP_WORD", "X-Title": "One", "X-OpenRouter-Title": "${CORP_NAME}"}
     async with openai_server(lambda _m, _n: said).serving() as server:
-        model = model_at(server, extra_headers={"X-Corp-Id": "$CORP_WORD", "X-Title": "One"})
+        model = model_at(server, extra_headers=sent)
         job = Job(model)
         error = await failure(job)
         [exchange] = server.exchanges
     assert exchange.headers["X-Corp-Id"] == secret
     assert exchange.headers["X-Title"] == "One"
+    assert exchange.headers["X-OpenRouter-Title"] == "Corp"
     assert error.message == "[masked] may not (HTTP 403)"
     assert secret.encode() not in readable(job.store)
     monkeypatch.delenv("CORP_WORD")

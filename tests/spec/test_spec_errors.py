@@ -193,6 +193,14 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
                 " environment variable of the worker, and write X-Corp-Pass: $NAME"
             ),
         ),
+        *(
+            (
+                f"{{name: x, extra_headers: {{X-Corp: '{value}'}}}}",
+                "model.extra_headers.X-Corp: the value may be a secret: put it into an"
+                " environment variable of the worker, and write X-Corp: $NAME",
+            )
+            for value in ("$CORP}", "${CORP")
+        ),
         ("{name: x, base_url: 'me:pw@h'}", "model.base_url: expected no credentials in the URL"),
         ("{name: x, top_p: .nan}", "model: expected JSON values, got a number that is not finite"),
     ],

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+VARIABLE = re.compile(r"\$(\{)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?(1)\})")
 """A webhook that the worker's environment has: what stands in the jobs file is its name alone."""
 
 
