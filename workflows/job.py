@@ -54,7 +54,7 @@ with workflow.unsafe.imports_passed_through():
         load,
         save,
     )
-    from workflows.cutting import CUT_BOOKED, spent_on, was_cut
+    from workflows.cutting import CUT_BOOKED, Cuts, was_cut
     from workflows.doors import Ordered
     from workflows.effects import Effects
     from workflows.failing import cause_in, cause_of, failed_in, given_up, wanted_by
@@ -135,7 +135,8 @@ class JobWorkflow(Ordered):
         self.effects = Effects(order.key, order.spec, self.moment, self.routing)
         self.replaying = Replaying(order.key, self.moment)
         self.approving = Approving(order.key, order.spec, self.moment)
-        self.preparing = Preparing(self.moment, self.effects)
+        self.cuts = Cuts(self.moment)
+        self.preparing = Preparing(self.moment, self.effects, self.cuts)
         self.this_run = Run()
         self.checked = Checked()
         self.slices = Slices(order, self.moment)
@@ -149,6 +150,7 @@ class JobWorkflow(Ordered):
         # same.
         self.moment.looking += [
             lambda: self.this_run.look(workflow.info()),
+            self.cuts.look,
             self.preparing.look,
             self.slices.look,
             self.sub_jobs.look,
@@ -462,7 +464,7 @@ class JobWorkflow(Ordered):
         own = told.since(call.booked) if told.attempts > call.booked.attempts else Failed()
         cut = CutCall(key=call.key, turn=call.turn, activity=self.call_id(suffix), model=call.model)
         return call.booked + await self.moment.after(
-            spent_on(cut, own), lambda spent: spent.seconds
+            self.cuts.wait_for(cut, own), lambda spent: spent.seconds
         )
 
     async def granted_more(self, error: ActivityError, sent: Amount | None, tried: Failed) -> bool:
@@ -599,7 +601,9 @@ class JobWorkflow(Ordered):
                     model=call.model,
                     side=task.name,
                 )
-                failed = await self.moment.after(spent_on(cut, failed), lambda spent: spent.seconds)
+                failed = await self.moment.after(
+                    self.cuts.wait_for(cut, failed), lambda spent: spent.seconds
+                )
             # A cancelled job's summary is no failure to go on from.
             if is_cancelled_exception(error):
                 self.job.ledger.add_background(failed.usage, failed.cost_usd)

@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import CutCall, ReadBatchResult
     from runtime.base.values import Failed
     from runtime.context.payloads import Preparation
-    from workflows.cutting import CUT_BOOKED, spent_on, was_cut
+    from workflows.cutting import CUT_BOOKED, CUT_KEPT, Cuts, was_cut
     from workflows.effects import Effects
     from workflows.failing import failed_in
     from workflows.moment import Moment
@@ -35,13 +35,15 @@ LOOKED_LAST = "what-was-prepared-is-seen-last"
 class Preparing:
     """The preparations of one run that have not ended."""
 
-    def __init__(self, moment: Moment, effects: Effects) -> None:
+    def __init__(self, moment: Moment, effects: Effects, cuts: Cuts) -> None:
         self._moment = moment
         self._effects = effects
+        self._cuts = cuts
         self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
         self._calls: dict[str, CutCall] = {}
+        # Before ``CUT_KEPT``: to be asked at the end of the run.
         self._cut: list[tuple[CutCall, Failed]] = []
-        self._arrived: list[tuple[str, ReadBatchResult | Failed]] = []
+        self._arrived: list[tuple[str, ReadBatchResult | Failed, CutCall | None]] = []
 
     @property
     def arrived(self) -> bool:
@@ -89,8 +91,9 @@ class Preparing:
 
     def stop(self) -> None:
         """Cancel them all: the job ends."""
-        for payload_id in tuple(self._handles):
-            self._cancel(payload_id)
+        for handle in self._handles.values():
+            handle.cancel()
+        self._handles.clear()
         self._moment.job.ledger.held.clear()
 
     async def released(self) -> bool:
@@ -110,13 +113,15 @@ class Preparing:
         without an event that a look has seen, see ``Moment``.
         """
         await workflow.sleep(timedelta(milliseconds=1), summary="for summaries")
-        await workflow.wait_condition(lambda: not any(one in self._handles for one in calls))
+        await workflow.wait_condition(
+            lambda: not any(one in self._handles or self._cuts.asks(one) for one in calls)
+        )
 
     async def settle(self) -> None:
         """Cancel the summaries that are being written, and book what was spent on those that were
         cut until now, and on those that no look has seen: another run knows nothing of them.
         """
-        if not (self._calls or self._cut) or not workflow.patched(CUT_BOOKED):
+        if not (self._cuts or ((self._calls or self._cut) and workflow.patched(CUT_BOOKED))):
             return
         if workflow.patched(LOOKED_LAST):
             # Which of them have ended is known after an event of the server alone, see ``Moment``.
@@ -125,15 +130,22 @@ class Preparing:
         for payload_id in [one for one in self._handles if one in self._calls]:
             self._cancel(payload_id)
         while self._cut:
-            spent = await self._moment.after(spent_on(*self._cut.pop(0)), lambda _: 0.0)
+            asked = self._cuts.wait_for(*self._cut.pop(0))
+            spent = await self._moment.after(asked, lambda _: 0.0)
             self._moment.job.ledger.add_background(spent.usage, spent.cost_usd)
+        if self._cuts and workflow.patched(CUT_KEPT):
+            await self._moment.after(self._cuts.answered(), lambda _: 0.0)
 
     def _cancel(self, payload_id: str) -> None:
         self._handles.pop(payload_id).cancel()
         # Else the look after a wait that follows may name it once more.
         self._moment.job.graph.background.drop(payload_id)
+        call = self._calls.pop(payload_id, None)
+        if call is not None and workflow.patched(CUT_KEPT):
+            self._cuts.ask(call, Failed())
+            return
         self._moment.job.ledger.release(payload_id)
-        if (call := self._calls.pop(payload_id, None)) is not None:
+        if call is not None:
             self._cut.append((call, Failed()))
 
     def look(self) -> None:
@@ -143,15 +155,17 @@ class Preparing:
         arrived, self._arrived = self._arrived, []
         job, now = self._moment.job, self._moment.now
         background = job.graph.background
-        for payload_id, read in arrived:
+        for payload_id, read, cut in arrived:
             self._calls.pop(payload_id, None)
-            job.ledger.release(payload_id)
-            if isinstance(read, Failed):
+            if isinstance(read, Failed) and cut is not None:
+                self._cuts.ask(cut, read)
+            else:
+                job.ledger.release(payload_id)
                 job.ledger.add_background(read.usage, read.cost_usd)
+            if isinstance(read, Failed):
                 # Before this, that a summary failed changed nothing that a model is shown.
                 background.failed(payload_id, now, told=workflow.patched(FAILURES_TOLD))
             else:
-                job.ledger.add_background(read.usage, read.cost_usd)
                 background.ready(payload_id, read.results[0], now)
         for payload_id in background.cancel():
             self._cancel(payload_id)
@@ -162,15 +176,18 @@ class Preparing:
         if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
             return
         error, call = task.exception(), self._calls.get(preparation.payload_id)
+        read = task.result() if error is None else failed_in(error)
+        cut: CutCall | None = None
         if (
             call is not None
             and isinstance(error, ActivityError)
             and was_cut(error)
             and workflow.patched(CUT_BOOKED)
         ):
-            # Nobody said what it used: that is asked before the run ends.
-            self._cut.append((call, failed_in(error)))
-            read: ReadBatchResult | Failed = Failed()
-        else:
-            read = task.result() if error is None else failed_in(error)
-        self._arrived.append((preparation.payload_id, read))
+            # Nobody said what it used: that is asked.
+            if workflow.patched(CUT_KEPT):
+                cut = call
+            else:
+                self._cut.append((call, failed_in(error)))
+                read = Failed()
+        self._arrived.append((preparation.payload_id, read, cut))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from stage import Stage, activities_of, events_of
+from temporalio.client import WorkflowHandle
 
 from runtime.archive.keys import is_end
 from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
 from tests.eventually import SECONDS, eventually, until_phase
 from tests.held_store import HeldStore
-from workflows.messages import Note
+from workflows.job import JobWorkflow
+from workflows.messages import JobOutcome, Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -137,22 +141,54 @@ async def test_what_cuts_a_call_in_flight_books_it(stage: Stage, deadline: float
 
 async def test_a_cancel_that_comes_at_the_end_loses_nothing(stage: Stage) -> None:
     """The job was over before it: its end is in the archive, and it is what it would have been."""
-    held = HeldStore(stage.store, is_end)
-    stage.store, own = held, stage.store
-    stage.queue += "-held"
-    async with stage.open():
+    async with held(stage, is_end) as store:
         handle = await stage.start(spec := stage.spec(["finish(1)"]))
-        await asyncio.to_thread(held.reached.wait, SECONDS)
-        await handle.cancel()
-
-        async def heard() -> bool:
-            asked = "WORKFLOW_EXECUTION_CANCEL_REQUESTED"
-            tasks = events_of(history := await handle.fetch_history(), "WORKFLOW_TASK_COMPLETED")
-            return tasks[-1].event_id > events_of(history, asked)[-1].event_id
-
-        await eventually(heard, "the job has heard of the cancel")
-        held.let_go.set()
+        await asyncio.to_thread(store.reached.wait, SECONDS)
+        await cancelled(handle)
+        store.let_go.set()
         outcome = await handle.result()
-    stage.store = own
     end = stage.archive(spec).end(outcome.run)
     assert end is not None and (outcome.status, end.result) == (JobStatus.SUCCEEDED, 1)
+
+
+async def test_a_cancel_loses_nothing_of_what_was_cut_before(stage: Stage) -> None:
+    """The deadline has cut a call, and the job asks what that used, when it is cancelled."""
+    async with held(stage, lambda key: ".failure-" in key) as store:
+        spec = stage.spec([{"code": "x = 1", "delay": 60}], budget=Budget(deadline=5.0))
+        handle = await stage.start(spec)
+        await asyncio.to_thread(store.reached.wait, SECONDS)
+
+        async def asking() -> bool:
+            return "settle-turn-1" in activities_of(await handle.fetch_history())
+
+        await eventually(asking, "the job asks what the call used")
+        await cancelled(handle)
+        store.let_go.set()
+        outcome = await handle.result()
+    archive = stage.archive(spec)
+    [attempt] = archive.attempts(outcome.run, 1)
+    failure = archive.failure(attempt.key)
+    assert failure is not None and outcome.status is JobStatus.CANCELLED
+    assert outcome.usage == failure.spent.usage and outcome.usage.prompt > 0
+
+
+@asynccontextmanager
+async def held(stage: Stage, which: Callable[[str], bool]) -> AsyncIterator[HeldStore]:
+    """Run a worker that waits with the first object ``which`` is to be held."""
+    own, stage.store = stage.store, HeldStore(stage.store, which)
+    stage.queue += "-held"
+    async with stage.open():
+        yield stage.store
+    stage.store = own
+
+
+async def cancelled(handle: WorkflowHandle[JobWorkflow, JobOutcome]) -> None:
+    """Cancel a job, and wait until it has heard of it."""
+    await handle.cancel()
+
+    async def heard() -> bool:
+        asked = "WORKFLOW_EXECUTION_CANCEL_REQUESTED"
+        tasks = events_of(history := await handle.fetch_history(), "WORKFLOW_TASK_COMPLETED")
+        return bool(tasks[-1].event_id > events_of(history, asked)[-1].event_id)
+
+    await eventually(heard, "the job has heard of the cancel")

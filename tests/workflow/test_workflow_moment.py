@@ -24,6 +24,7 @@ NOT_LOOKED_AFTER = {
     ("batch", "run"): "a batch is no job",
     ("continuing", "load"): "the first look comes after it",
     ("cutting", "spent_on"): "who asks for it looks",
+    ("cutting", "answered"): "who waits for it looks",
     ("approving", "_arrival"): "who waits for an arrival looks",
     ("effects", "_call"): "who asks for an effect looks",
     ("effects", "offered"): "who asks for it looks",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stage import Stage
+from stage import Stage, events_of
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
@@ -264,6 +264,57 @@ async def test_a_summary_that_is_cut_by_the_end_is_booked(stage: Stage, last: st
     turns = sum(step.usage.total for step in archive.steps(outcome.run))
     assert outcome.usage.total == turns + failure.spent.usage.total
     assert damage(verify_job(archive)) == []
+
+
+CHANGING = """
+from pathlib import Path
+
+def respond(messages):
+    told = " ".join(str(message.get("content")) for message in messages)
+    if not any(message["role"] == "assistant" for message in messages):
+        return {"code": "a = view('a.py', lod=2, tokens=300)"}
+    if "print('changed')" not in told:
+        asked = Path(__file__).with_name("writer.calls").exists()
+        return {"code": "a.SetLod(0)\\nprint('changed')" if asked else "wait(1)"}
+    if "print('settled')" in told:
+        return {"code": "finish(1)"}
+    settled = Path(__file__).with_suffix(".go").exists()
+    return {"code": "print('settled')\\nwait(1)" if settled else "wait(1)"}
+"""
+"""An agent that wants its summary no more as soon as its writer was asked, and goes on."""
+
+
+async def test_a_summary_that_is_cut_is_booked_at_once(stage: Stage) -> None:
+    """A step of the job tells what it used, as of any other: no budget need wait for the end."""
+    (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
+    model, agent = writer(stage), stage.path / "agent.py"
+    (stage.path / "writer.py").write_text(
+        WRITER.replace('return "- adds', 'return {"delay": 600, "text": ""}\n    return "- adds')
+    )
+    agent.write_text(CHANGING)
+    handle = await stage.start(spec := stage.spec(f"scripted/{agent}", summary_model=model))
+
+    async def settled() -> bool:
+        history = await handle.fetch_history()
+        asked = [
+            event.event_id
+            for event in events_of(history, "ACTIVITY_TASK_SCHEDULED")
+            if event.activity_task_scheduled_event_attributes.activity_id == "settle-payload-1"
+        ]
+        answered = events_of(history, "ACTIVITY_TASK_COMPLETED")
+        return asked != [] and asked[0] in {
+            event.activity_task_completed_event_attributes.scheduled_event_id for event in answered
+        }
+
+    await eventually(settled, "the job knows what the summary used")
+    agent.with_suffix(".go").touch()
+    outcome, archive = await handle.result(), stage.archive(spec)
+    [side] = archive.side_runs(outcome.run)
+    [attempt] = [a for turn in (1, 2, 3) for a in archive.attempts_of(side, turn)]
+    failure = archive.failure(attempt.key)
+    assert failure is not None and failure.spent.usage.prompt > 0
+    told = [s.interim.usage.total for s in archive.steps(outcome.run) if s.interim.usage.total]
+    assert told == [failure.spent.usage.total]
 
 
 CHECKS = """
