@@ -55,7 +55,7 @@ from runtime.base.redaction.masked_edits import Place
 from runtime.base.roles import own_roles
 from runtime.base.search_attributes import Attribute
 from runtime.base.spec.limits import Routes, memo_of, queue_named, role_of
-from runtime.base.spec.models import Amount, BatchSpec, JobSpec, Retry
+from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.standings import AWAITED_ROLE
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import BATCH_WORKFLOW, batch_workflow_id, job_key, job_workflow_id
@@ -251,20 +251,30 @@ class Control:
         submission = await self._submission(plan, routes)
         archive = await asyncio.to_thread(archive_id, self.store)
         failpoint("retry.before")
+        handle = self.client.get_workflow_handle(batch_workflow_id(plan.batch))
+        begins = await self._for_a_run_that_begins(
+            plan.batch, submission, lambda: handle.signal("retry", submission)
+        )
+        if begins is not None:
+            await self._begin_by_retry(plan.batch, begins, self._memo(archive, routes))
+        failpoint("retry.after")
+
+    async def _begin_by_retry(
+        self, batch: str, submission: Submission, memo: dict[str, Any]
+    ) -> None:
         await self.client.start_workflow(
             BATCH_WORKFLOW,
-            BatchOrder(batch=plan.batch),
-            id=batch_workflow_id(plan.batch),
-            task_queue=batch_queue(plan.batch),
+            BatchOrder(batch=batch),
+            id=batch_workflow_id(batch),
+            task_queue=batch_queue(batch),
             start_signal="retry",
             start_signal_args=[submission],
             # As for an update.
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-            memo=self._memo(archive, routes),
-            search_attributes=await self._found_by(plan.batch),
+            memo=memo,
+            search_attributes=await self._found_by(batch),
         )
-        failpoint("retry.after")
 
     def _memo(self, archive: str, routes: Routes | None) -> dict[str, Any]:
         """What workers read of a batch before they take it."""
@@ -282,22 +292,31 @@ class Control:
             ends={job.id: job.first for job in anew if job.first} if orders else {},
             pages=pages,
             budget=plan.spec.budget,
-            spent=await self._spent(plan.spec),
             routes=routes,
             on_finish=plan.spec.on_finish,
             id=uuid.uuid4().hex,
         )
 
-    async def _spent(self, batch: BatchSpec) -> Amount | None:
-        """What the batch's jobs have spent of its budget; None where it has none, or runs, and so
-        knows itself.
+    async def _for_a_run_that_begins(
+        self, batch: str, submission: Submission, give: Callable[[], Awaitable[object]]
+    ) -> Submission | None:
+        """The submission, with what the batch's jobs have spent of its budget; None if the batch
+        runs, and so knows that itself: then it was given the submission by ``give``.
         """
-        if batch.budget is None:
-            return None
-        description = await describe(self.client, batch_workflow_id(batch.batch))
+        if submission.budget is None:
+            return submission
+        description = await describe(self.client, batch_workflow_id(batch))
         if description is not None and description.status is WorkflowExecutionStatus.RUNNING:
-            return None
-        return await asyncio.to_thread(spent_in, self.store, batch.batch)
+            try:
+                await give()
+            except RPCError as error:
+                # It has ended meanwhile, and its last jobs spent what only the archive knows.
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+            else:
+                return None
+        spent = await asyncio.to_thread(spent_in, self.store, batch)
+        return submission.model_copy(update={"spent": spent})
 
     def _paged(self, plan: Plan) -> tuple[PageRef, ...]:
         """Archive the definitions of the jobs that begin, in pages."""
@@ -310,9 +329,15 @@ class Control:
 
     async def _submit(self, batch: str, submission: Submission, memo: dict[str, str]) -> None:
         """Hand jobs to the batch, which is started if it does not run."""
+        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
+        begins = await self._for_a_run_that_begins(
+            batch, submission, lambda: handle.execute_update("submit", submission)
+        )
+        if begins is None:
+            return
         await self.client.execute_update_with_start_workflow(
             "submit",
-            submission,
+            begins,
             start_workflow_operation=WithStartWorkflowOperation(
                 BATCH_WORKFLOW,
                 BatchOrder(batch=batch),
