@@ -55,7 +55,7 @@ from runtime.archive.forms import (
 from runtime.archive.job import JobArchive
 from runtime.base.digests import canonical_json
 from runtime.base.environment import environment
-from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ArchiveError, InputError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.open_jobs import open_jobs
 from runtime.base.own_headers import with_variables
@@ -550,6 +550,10 @@ def _options(model: dict[str, Any]) -> ModelOptions:
     except KeyError as error:
         words = f"this worker's environment has no {error.args[0]}, which the model's headers name"
         raise ApplicationError(words, type=FailureKind.AUTHENTICATION, non_retryable=True) from None
+    except InputError as error:
+        raise ApplicationError(
+            str(error), type=FailureKind.BAD_REQUEST, non_retryable=True
+        ) from None
     except ValidationError as error:
         problem = error.errors()[0]
         words = f"model option {'.'.join(map(str, problem['loc']))}: {problem['msg']}"

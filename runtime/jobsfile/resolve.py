@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 from runtime.base.addresses import SCHEME, WORKSPACE_OF
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
-from runtime.base.own_headers import is_variable, own_headers
+from runtime.base.own_headers import headers_in, is_variable, is_withheld, own_headers
 from runtime.base.quoted import shown
 from runtime.base.redaction.computed import without_keys
 from runtime.base.redaction.rules import Redaction
@@ -388,6 +388,12 @@ class Resolver:
         for key in sorted(SET_BY_HOLDFAST & options.keys()):
             hint = "it is called 'name' here" if key == "model" else "Holdfast sets it"
             self._problems.add((*at, key), f"not an option of a jobs file; {hint}")
+        for option, name, value in headers_in(options):
+            if is_withheld(value):
+                self._problems.add(
+                    (*at, option, name),
+                    f"no header takes {value}: variables of Holdfast and AWS stay with the worker",
+                )
         named = set[Location]()
         for option, name, value in own_headers(options):
             if is_variable(value):

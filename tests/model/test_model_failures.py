@@ -188,6 +188,20 @@ async def test_a_header_of_an_environment_variable_is_sent_and_in_no_record(
     assert raised.value.non_retryable
 
 
+@pytest.mark.parametrize("header", ["X-Own", "X-Title"])
+async def test_the_worker_s_own_variables_are_sent_nowhere(
+    monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    """Whoever ordered it: a jobs file with such a header is refused before."""
+    monkeypatch.setenv("HOLDFAST_KEY", "k" * 40)
+    async with openai_server(lambda _m, _n: "Well.").serving() as server:
+        job = Job(model_at(server, extra_headers={header: "$HOLDFAST_KEY"}))
+        with pytest.raises(ApplicationError, match=r"no header takes \$HOLDFAST_KEY") as raised:
+            await job.take_turn()
+        assert server.exchanges == []
+    assert raised.value.non_retryable
+
+
 async def test_a_value_that_a_statement_put_together_is_masked_before_it_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -201,6 +201,14 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
             )
             for value in ("$CORP}", "${CORP")
         ),
+        *(
+            (
+                f"{{name: x, extra_headers: {{{header}: '{value}'}}}}",
+                f"model.extra_headers.{header}: no header takes {value}: variables of Holdfast and"
+                " AWS stay with the worker",
+            )
+            for header, value in (("X-Own", "$HOLDFAST_KEY"), ("X-Title", "${AWS_SESSION_TOKEN}"))
+        ),
         ("{name: x, base_url: 'me:pw@h'}", "model.base_url: expected no credentials in the URL"),
         ("{name: x, top_p: .nan}", "model: expected JSON values, got a number that is not finite"),
     ],
