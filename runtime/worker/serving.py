@@ -9,7 +9,8 @@ is wanted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,8 +26,9 @@ from runtime.base.errors import ServerError
 from runtime.base.home import state_home
 from runtime.base.roles import EVERY, MEMO, VARIABLE, Role, Roles
 from runtime.base.spec.limits import QUEUES, is_of, role_of
-from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS, job_key
+from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS, job_key, open_on
 from runtime.server.authentic import NotSigned
+from runtime.server.rates import queues_of
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
 from runtime.worker.role_workers import RoleWorkers
@@ -36,6 +38,11 @@ from workflows.messages import batch_queue
 
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""
+
+OLDER_LOOKS = 15
+"""In every so many looks one goes through all open jobs of the batches, of which large ones have
+many.
+"""
 
 WORKFLOW_TASKS = 2
 """Of each batch at a time: the batches share the interpreter processes."""
@@ -86,6 +93,9 @@ class BatchWorkers:
     roles: Roles | None = None
     _running: dict[str, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
+    _of_jobs: dict[str, set[str]] = field(default_factory=dict)
+    """By the queues of batches: the limited ones that open jobs began with, when last looked."""
+    _looks: int = 0
     _identity: str | None = None
 
     async def serve(self) -> None:
@@ -148,10 +158,27 @@ class BatchWorkers:
         # A worker that was given no roles takes part in all, but only where a batch is split by
         # them.
         await self._help(others, self._roles if split else self.roles or ())
-        queues = (queue for batch in mine for queue in batch.limited)
+        await self._look_at_jobs([batch.queue for batch in mine])
+        queues = {queue for batch in mine for queue in batch.limited}.union(*self._of_jobs.values())
         await limited.want(
             queue for queue in queues if role_of(queue) in self._roles and is_of(queue, own)
         )
+
+    async def _look_at_jobs(self, queues: Sequence[str]) -> None:
+        """Look by which queues limited calls go of the open jobs of batches.
+
+        One that was reset goes by those with which it began, while its batch, begun anew, may name
+        others.
+        """
+        known = self._of_jobs
+        self._of_jobs = {queue: known[queue] for queue in queues if queue in known}
+        again = self._looks % OLDER_LOOKS == 0
+        self._looks += 1
+        for queue in queues:
+            if again or queue not in known:
+                # What was known holds while the server does not answer.
+                with suppress(RPCError):
+                    self._of_jobs[queue] = await queues_of(self.client, open_on(queue))
 
     def _takes(self, batch: OpenBatch, own: str) -> bool:
         """Whether this is a worker for the batch; if not, that is told."""

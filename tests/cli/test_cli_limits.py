@@ -79,6 +79,27 @@ def test_a_replay_after_the_batch_has_ended_makes_limited_calls(cli: CommandLine
     )
 
 
+def test_a_replay_makes_limited_calls_while_its_batch_runs_anew(cli: CommandLine) -> None:
+    """With other limits, and worked on by processes of their own: the replayed job goes by the
+    queues with which it began, and ends before the batch does.
+    """
+    cli.write("a.json", script("finish(1)"))
+    cli.write("b.py", gated(cli.path / "go"))
+    first = cli.jobs(JOB, batch="limited-anew", head=LIMITS)
+    assert cli.finished(cli.start("run", first)).code == 0
+    assert cli("replay", "limited-anew/a", "--from", "1", "--detach").code == 0
+    job = f"id: b, model: scripted/b.py, {UNHURRIED}"
+    other = "limits: {models: {'scripted/*b.py': {concurrent: 1}}}"
+    run = cli.start("run", cli.jobs(job, batch="limited-anew", head=other), "--workers", "2")
+    runs = cli.archive("limited-anew", "a")
+    wait_for(
+        lambda: len(runs.runs()) == 2 and runs.end(runs.runs()[-1]) is not None, "it ends", run
+    )
+    cli.write("go", "")
+    done = cli.finished(run)
+    assert done.code == 0, done.err
+
+
 @pytest.mark.parametrize("now", ["", "limits: {models: {'scripted/*a.py': {concurrent: 1}}}"])
 def test_limits_that_were_changed_leave_no_open_job_behind(cli: CommandLine, now: str) -> None:
     """An open job goes by the queues with which it began, and is worked on by a ``run`` whose file
