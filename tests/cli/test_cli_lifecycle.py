@@ -12,10 +12,15 @@ from tests.cli.test_cli_json import compare_with_the_pinned
 
 
 @pytest.mark.server
-def test_jobs_are_held_pruned_copied_and_deleted(cli: CommandLine, tmp_path: Path) -> None:
+def test_jobs_are_held_pruned_copied_and_deleted(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is held stays and is named, a dry run deletes nothing, what is open is refused, a
     deletion is told by verify, and a copy is an archive of its own.
     """
+    # Of its own: other tests damage the one that they share.
+    archive = str(tmp_path / "archive")
+    monkeypatch.setenv("HOLDFAST_STORE", archive)
     cli.write("one.yaml", script("x = 1", "finish(x)"))
     jobs = [f"id: {name}, model: scripted/one.yaml" for name in ("a", "b", "c")]
     assert cli("run", cli.jobs(*jobs, batch="old")).code == 0
@@ -47,9 +52,9 @@ def test_jobs_are_held_pruned_copied_and_deleted(cli: CommandLine, tmp_path: Pat
 
     # A copy of all that there is.
     copy = str(tmp_path / "copy")
-    told = give("copy", str(cli.home / "archive"), copy)
+    told = give("copy", archive, copy)
     assert told["objects"] > 0
-    assert give("copy", str(cli.home / "archive"), copy, "--compare")["objects"] == 0
+    assert give("copy", archive, copy, "--compare")["objects"] == 0
     assert cli("verify", "old/b", "--store", copy).code == 0
 
     # What is held, or named in part, is not deleted.
@@ -72,7 +77,7 @@ def test_jobs_are_held_pruned_copied_and_deleted(cli: CommandLine, tmp_path: Pat
     for name in ("old/a", "old/b", "old/c"):
         assert verdicts[name]["damage"] == []
         assert [note["fault"] for note in verdicts[name]["notes"]] == ["deleted"]
-    again = give("copy", str(cli.home / "archive"), copy)
+    again = give("copy", archive, copy)
     assert {"old/a", "old/b", "old/c"}.isdisjoint(again["deleted"])
     compare_with_the_pinned(seen)
 
