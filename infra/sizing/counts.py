@@ -148,7 +148,7 @@ def processor_seconds() -> float:
 
 def embedded_turns_a_second() -> float:
     """Turns, each with one activity, that jobs were seen to make a second on the embedded server
-    and their worker, on two cores: bare activities take a quarter of their time.
+    and their workers, on two cores: bare activities take a quarter of their time.
     """
     return max(number(row[3]) for row in rows("turn") if row[2] != "the floor")
 

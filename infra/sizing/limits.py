@@ -84,7 +84,7 @@ def _of_temporal(need: Need) -> list[Limit]:
             "as above",
         ),
         Limit(
-            "the embedded server and one worker on two cores: turns and effects a second",
+            "the embedded server and its workers on two cores: turns and effects a second",
             need.turns_a_second * (1 + need.load.effects),
             counts.embedded_turns_a_second(),
             "one process with SQLite: jobs get slower; use a server with PostgreSQL, or Temporal"
