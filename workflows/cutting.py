@@ -15,11 +15,8 @@ from workflows.limits import RECORD_TRIES
 from workflows.moment import Moment
 
 CUT_BOOKED = "cut-calls-are-booked"
-"""The patch since which a job asks what calls have used that were cut, and books it."""
-
-CUT_KEPT = "cut-calls-are-kept-until-booked"
-"""The patch since which it is asked at once what a summary used that was cut, whose part of the
-budget is held until then, and since which no run ends before all that was asked is booked.
+"""The patch since which a job asks what calls have used that were cut, and books it; what they hold
+of the budget is held until then, and no run ends before that.
 """
 
 

@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import CutCall, ReadBatchResult
     from runtime.base.values import Failed
     from runtime.context.payloads import Preparation
-    from workflows.cutting import CUT_BOOKED, CUT_KEPT, Cuts, was_cut
+    from workflows.cutting import CUT_BOOKED, Cuts, was_cut
     from workflows.effects import Effects
     from workflows.failing import failed_in
     from workflows.moment import Moment
@@ -27,9 +27,6 @@ WAITED_FOR = "held-calls-are-waited-for"
 
 FAILURES_TOLD = "failed-summaries-are-told"
 """The patch since which a node says that its summary failed."""
-
-LOOKED_LAST = "what-was-prepared-is-seen-last"
-"""The patch since which a run sees what was prepared until its end, to book that."""
 
 
 class Preparing:
@@ -41,8 +38,6 @@ class Preparing:
         self._cuts = cuts
         self._handles: dict[str, workflow.ActivityHandle[ReadBatchResult]] = {}
         self._calls: dict[str, CutCall] = {}
-        # Before ``CUT_KEPT``: to be asked at the end of the run.
-        self._cut: list[tuple[CutCall, Failed]] = []
         self._arrived: list[tuple[str, ReadBatchResult | Failed, CutCall | None]] = []
 
     @property
@@ -121,19 +116,14 @@ class Preparing:
         """Cancel the summaries that are being written, and book what was spent on those that were
         cut until now, and on those that no look has seen: another run knows nothing of them.
         """
-        if not (self._cuts or ((self._calls or self._cut) and workflow.patched(CUT_BOOKED))):
+        if not (self._cuts or (self._calls and workflow.patched(CUT_BOOKED))):
             return
-        if workflow.patched(LOOKED_LAST):
-            # Which of them have ended is known after an event of the server alone, see ``Moment``.
-            event = workflow.sleep(timedelta(milliseconds=1), summary="before the end")
-            await self._moment.after(event, lambda _: 0.0)
+        # Which of them have ended is known after an event of the server alone, see ``Moment``.
+        event = workflow.sleep(timedelta(milliseconds=1), summary="before the end")
+        await self._moment.after(event, lambda _: 0.0)
         for payload_id in [one for one in self._handles if one in self._calls]:
             self._cancel(payload_id)
-        while self._cut:
-            asked = self._cuts.wait_for(*self._cut.pop(0))
-            spent = await self._moment.after(asked, lambda _: 0.0)
-            self._moment.job.ledger.add_background(spent.usage, spent.cost_usd)
-        if self._cuts and workflow.patched(CUT_KEPT):
+        if self._cuts:
             await self._moment.after(self._cuts.answered(), lambda _: 0.0)
 
     def _cancel(self, payload_id: str) -> None:
@@ -141,12 +131,10 @@ class Preparing:
         # Else the look after a wait that follows may name it once more.
         self._moment.job.graph.background.drop(payload_id)
         call = self._calls.pop(payload_id, None)
-        if call is not None and workflow.patched(CUT_KEPT):
+        if call is not None and workflow.patched(CUT_BOOKED):
             self._cuts.ask(call, Failed())
-            return
-        self._moment.job.ledger.release(payload_id)
-        if call is not None:
-            self._cut.append((call, Failed()))
+        else:
+            self._moment.job.ledger.release(payload_id)
 
     def look(self) -> None:
         """Take what has been prepared since the last look, and cancel what has become pointless;
@@ -177,17 +165,11 @@ class Preparing:
             return
         error, call = task.exception(), self._calls.get(preparation.payload_id)
         read = task.result() if error is None else failed_in(error)
-        cut: CutCall | None = None
-        if (
+        # Where nobody said what it used, that is asked.
+        asked = (
             call is not None
             and isinstance(error, ActivityError)
             and was_cut(error)
             and workflow.patched(CUT_BOOKED)
-        ):
-            # Nobody said what it used: that is asked.
-            if workflow.patched(CUT_KEPT):
-                cut = call
-            else:
-                self._cut.append((call, failed_in(error)))
-                read = Failed()
-        self._arrived.append((preparation.payload_id, read, cut))
+        )
+        self._arrived.append((preparation.payload_id, read, call if asked else None))
