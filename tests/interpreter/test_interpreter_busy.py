@@ -122,30 +122,27 @@ def test_one_crash_is_chance_and_two_are_a_verdict(
     assert loop.executions[1].stdout == "1\n"
 
 
-def test_a_stretch_that_ends_well_counts_anew(
-    workspace: Path, on_checkout: list[Callable[[int], None]]
+@pytest.mark.parametrize(
+    ("code", "status", "times"),
+    [(COMPUTES, VerdictStatus.OK, 3), ("n = 0\nwhile True: n += 1", VerdictStatus.TIMEOUT, 2)],
+)
+def test_a_stretch_that_ends_counts_anew(
+    workspace: Path,
+    on_checkout: list[Callable[[int], None]],
+    code: str,
+    status: VerdictStatus,
+    times: int,
 ) -> None:
-    """Two crashes with a good end between them are chance, both."""
-    source = COMPUTES + f"  # {workspace}"
-    for _ in range(3):
+    """Crashes with a good end between them are chance, and so with one by a verdict: what took the
+    statement back was no crash.
+    """
+    source = f"{code}  # {workspace}"
+    for _ in range(times):
         on_checkout.append(_aborted)
         with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
             PlainLoop(workspace, statements(source), tasks=1).run()
         loop = PlainLoop(workspace, statements(source)).run()
-        assert verdicts(loop)[0].status is VerdictStatus.OK
-
-
-def test_a_stretch_that_ends_by_a_verdict_counts_anew(
-    workspace: Path, on_checkout: list[Callable[[int], None]]
-) -> None:
-    """As one that ends well: what took the statement back was no crash."""
-    source = f"n = 0\nwhile True: n += 1  # {workspace}"
-    for _ in range(2):
-        on_checkout.append(_aborted)
-        with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
-            PlainLoop(workspace, statements(source), tasks=1).run()
-        loop = PlainLoop(workspace, statements(source)).run()
-        assert verdicts(loop)[0].status is VerdictStatus.TIMEOUT
+        assert verdicts(loop)[0].status is status
 
 
 def test_who_kills_from_outside_makes_no_verdict(
