@@ -5,13 +5,13 @@ reason.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from tests.cli.command_line import CommandLine
+from tests.servers.handled import handled
 from tests.servers.program import endpoint
 
 pytestmark = pytest.mark.server
@@ -58,14 +58,8 @@ class LoginPage(BaseHTTPRequestHandler):
 @pytest.fixture
 def gateway() -> Iterator[str]:
     """The address of the gateway."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), LoginPage) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            serving.join()
+    with handled(LoginPage) as url:
+        yield url
 
 
 def test_each_job_ends_with_its_own_reason(

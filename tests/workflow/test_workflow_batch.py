@@ -5,9 +5,8 @@ wanted again.
 from __future__ import annotations
 
 import json
-import threading
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
 import pytest
@@ -22,6 +21,7 @@ from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
+from tests.servers.handled import handled
 from workflows import job as job_workflow
 from workflows.batch import BatchWorkflow
 from workflows.messages import Note, Submission
@@ -165,17 +165,10 @@ class Receiver(BaseHTTPRequestHandler):
 async def test_who_refuses_one_end_is_told_of_the_others_until_heard(stage: Stage) -> None:
     """A refusal for good is an answer: its receiver is not taken for dead."""
     orders = tuple(stage.order([{"code": "finish(1)"}], id=name) for name in ("one", "two"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            url = f"http://127.0.0.1:{server.server_port}/"
-            hook = OnFinish(webhook=url, directory=str(stage.path), timeout=120.0)
-            handle = await stage.submit(*orders, concurrency=1, on_finish=hook)
-            await handle.result()
-        finally:
-            server.shutdown()
-            serving.join()
+    with handled(Receiver) as url:
+        hook = OnFinish(webhook=f"{url}/", directory=str(stage.path), timeout=120.0)
+        handle = await stage.submit(*orders, concurrency=1, on_finish=hook)
+        await handle.result()
     told = {(one.job, one.event): one.heard for one in notices(stage.store, stage.batch)}
     assert told == {("one", "job"): False, ("two", "job"): True, ("", "batch"): True}
     await replayer().replay_workflow(await handle.fetch_history())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
 import pytest
@@ -14,6 +14,7 @@ from runtime.base.spec.finish import OnFinish
 from runtime.base.workflow_ids import batch_workflow_id
 from runtime.server.authentic import in_workflow
 from tests.eventually import eventually
+from tests.servers.handled import handled
 from workflows import batch as batches
 from workflows import finishing
 from workflows.messages import BatchOrder
@@ -50,12 +51,9 @@ async def test_a_slow_receiver_makes_no_run_begin_with_all_ends(
     names = [f"j{n}" for n in range(40)]
     orders = [stage.order([{"code": "finish(1)"}], id=name) for name in names]
     Slow.may = threading.Event()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
+    with handled(Slow) as url:
         try:
-            url = f"http://127.0.0.1:{server.server_port}/"
-            hook = OnFinish(webhook=url, directory=str(stage.path), timeout=600.0)
+            hook = OnFinish(webhook=f"{url}/", directory=str(stage.path), timeout=600.0)
             batch = await stage.submit(*orders, concurrency=3, on_finish=hook)
 
             async def is_long() -> bool:
@@ -67,8 +65,6 @@ async def test_a_slow_receiver_makes_no_run_begin_with_all_ends(
             await batch.result()
         finally:
             Slow.may.set()
-            server.shutdown()
-            serving.join()
     told = [one.job for one in notices(stage.store, stage.batch) if one.heard]
     assert sorted(told) == sorted([*names, ""])
     run, begun = (await batch.describe()).run_id, 0
