@@ -107,6 +107,24 @@ class CommandLine:
         """A job's archive, opened anew."""
         return JobArchive(open_store(str(self.home / "archive")), batch, job)
 
+    def running_and_waiting(
+        self, batch: str, running: str, waiting: str, gate: str
+    ) -> tuple[Path, subprocess.Popen[str]]:
+        """The file of a batch of two jobs, and the command that works on it: the one has had a turn
+        and runs until the file ``gate`` is there, the other waits for its place.
+        """
+        self.write("gated.py", gated(self.path / gate))
+        self.write("good.yaml", script("finish(2)"))
+        file = self.jobs(
+            f"id: {running}, model: scripted/gated.py, {UNHURRIED}",
+            f"id: {waiting}, model: scripted/good.yaml",
+            batch=batch,
+            head="concurrency: 1",
+        )
+        process = self.start("run", file)
+        wait_for(lambda: self.turns(batch, running) >= 1, "a turn of the first job", process)
+        return file, process
+
     def turns(self, batch: str, job: str) -> int:
         """How many finished turns a job has in the archive."""
         archive = self.archive(batch, job)

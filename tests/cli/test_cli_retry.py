@@ -16,7 +16,7 @@ from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client import control
 from runtime.client.own_runs import describe
 from runtime.server.embedded import NAMESPACE, ensure_server
-from tests.cli.command_line import UNHURRIED, CommandLine, Done, counting, gated, script, wait_for
+from tests.cli.command_line import CommandLine, Done, counting, script, wait_for
 from tests.eventually import eventually
 from tests.workflow.stage import replayer
 
@@ -129,16 +129,8 @@ def test_what_is_refused(cli: CommandLine) -> None:
     started.
     """
     cli.write("good.yaml", script("finish(1)"))
-    cli.write("slow.py", gated(cli.path / "gate"))
     cli("run", cli.jobs("id: good, model: scripted/good.yaml", batch="refused"))
-    file = cli.jobs(
-        f"id: slow, model: scripted/slow.py, {UNHURRIED}",
-        "id: next, model: scripted/good.yaml",
-        batch="running",
-        head="concurrency: 1",
-    )
-    process = cli.start("run", file)
-    wait_for(lambda: cli.turns("running", "slow") >= 1, "a turn", process)
+    _, process = cli.running_and_waiting("running", "slow", "next", "gate")
     refused = {
         "refused/good": "job refused/good succeeded: there is nothing to do again",
         "running/slow": "job running/slow has not ended: 'holdfast cancel' ends a job",

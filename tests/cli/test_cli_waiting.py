@@ -76,16 +76,7 @@ def test_a_wish_is_kept_until_a_worker_comes(cli: CommandLine) -> None:
     """The batch is interrupted, and nobody answers for it; a job that it was never given is refused
     all the same.
     """
-    cli.write("gated.py", gated(cli.path / "gate2"))
-    cli.write("good.yaml", script("finish(2)"))
-    file = cli.jobs(
-        f"id: a, model: scripted/gated.py, {UNHURRIED}",
-        "id: b, model: scripted/good.yaml",
-        batch="later",
-        head="concurrency: 1",
-    )
-    process = cli.start("run", file)
-    wait_for(lambda: cli.turns("later", "a") >= 1, "a turn of the first job", process)
+    file, process = cli.running_and_waiting("later", "a", "b", "gate2")
     process.send_signal(signal.SIGKILL)
     process.communicate()
     refused = cli("cancel", "later/c")
@@ -150,16 +141,7 @@ def test_a_batch_that_ends_while_it_is_looked_at_is_not_said_to_be_cancelled(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job that waited when the jobs were listed has run: nobody has heard the wish."""
-    cli.write("gated.py", gated(cli.path / "gate"))
-    cli.write("good.yaml", script("finish(2)"))
-    file = cli.jobs(
-        f"id: first, model: scripted/gated.py, {UNHURRIED}",
-        "id: next, model: scripted/good.yaml",
-        batch="ends",
-        head="concurrency: 1",
-    )
-    process = cli.start("run", file)
-    wait_for(lambda: cli.turns("ends", "first") >= 1, "a turn of the first job", process)
+    _, process = cli.running_and_waiting("ends", "first", "next", "gate")
     hold = Control.hold_batch
 
     async def held(control: Control, batch: str, wish: Wish) -> None:
