@@ -25,9 +25,14 @@ class Waiting:
 
 
 def waiting_question(archive: JobArchive) -> Waiting | None:
-    """The question that a job waits for; a statement asks one at a time."""
+    """The question that a job waits for; a statement asks one at a time.
+
+    Raises:
+        ObjectCorrupt: if the question cannot be read; that of a job which has ended is not asked
+            for, whatever its end says.
+    """
     runs = [run for run in archive.runs() if not keys.is_side_run(run)]
-    if not runs or archive.end(runs[-1]) is not None:
+    if not runs or archive.has_end(runs[-1]):
         return None
     listed = archive.store.list(keys.run_prefix(archive.prefix, runs[-1]))
     places = [place for key in listed if (place := keys.parse_turn_key(key)) is not None]
@@ -40,6 +45,6 @@ def waiting_question(archive: JobArchive) -> Waiting | None:
         # The call's own result comes after the decision: either says that nobody waits.
         if {(turn, effect), (turn, DECISIONS + effect)} & effects:
             return None
-        value = archive.effect(runs[-1], turn, number) or {}
-        return Waiting(runs[-1], turn, value["question"])
+        value = archive.effect(runs[-1], turn, number)
+        return None if value is None else Waiting(runs[-1], turn, value["question"])
     return None

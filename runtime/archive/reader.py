@@ -88,6 +88,12 @@ class JobReader:
         except ObjectMissing:
             return None
 
+    def has_end(self, run: str) -> bool:
+        """Whether a run has ended; also where its end cannot be read."""
+        key = keys.end_key(self.prefix, run)
+        # The first of those that begin with the key is the key itself, if there is it.
+        return next(self.store.list(key), None) == key
+
     def end_without_calls(self) -> End | None:
         """The end of the newest run, if that ended before its first call, so that ``runs`` does not
         tell of it.

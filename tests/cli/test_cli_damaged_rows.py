@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.approvals import QUESTIONS
 from runtime.archive.forms import NewEnd
 from runtime.archive.forms.end import HandedPatch
 from runtime.archive.job import JobArchive
@@ -100,3 +101,38 @@ def test_a_damaged_object_makes_its_job_a_damaged_row(
     seen = "succeeded" if what == "patch" else "damaged"
     assert listed == {"whole": "succeeded", HARMED: seen}
     assert [one["statuses"] for one in groups] == ([] if what == "patch" else [{"damaged": 1}])
+
+
+@pytest.mark.parametrize("what", ["end", "question"])
+def test_what_waits_is_told_beside_a_job_that_cannot_be_read(
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+) -> None:
+    """A job that has ended asks nothing, whatever its end says; one that asks what cannot be read
+    is named, and the others are listed.
+    """
+    root = tmp_path / "archive"
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOLDFAST_STORE", str(root))
+    asked = {"id": "q", "tool": "pay", "args": [3], "kwargs": {}, "asked_at": "2026-01-01"}
+    for id in ("whole", HARMED):
+        is_open = id == "whole" or what == "question"
+        job(root, "night", id, is_open=is_open)
+        archive = JobArchive(open_store(str(root)), "night", id)
+        archive.write_effect("run", 1, QUESTIONS, {"question": asked})
+    harmed = root / "night" / HARMED
+    (path,) = harmed.rglob("ends/run" if what == "end" else f"*effect-{QUESTIONS}")
+    path.chmod(0o600)
+    path.write_bytes(b"damaged")
+    code = main(["approvals", "--json"])
+    said = capsys.readouterr()
+    assert [row["job"] for row in json.loads(said.out)] == ["night/whole"]
+    if what == "end":
+        assert (code, said.err) == (0, "")
+    else:
+        assert code == 4
+        assert f"what night/{HARMED} asks cannot be read" in said.err
+        assert f"'holdfast verify night/{HARMED}'" in said.err
