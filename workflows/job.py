@@ -265,7 +265,8 @@ class JobWorkflow(Ordered):
     @phase.setter
     def phase(self, phase: Phase) -> None:
         self._phase = phase
-        self.visible.stands(self.job.turn, phase, self.job.last_statement)
+        job = self.job
+        self.visible.stands(job.turn, phase, job.last_statement, job.ledger)
 
     async def begin(self) -> None:
         """Archive the job's definition, or take up the state in which another run left the job."""

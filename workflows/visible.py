@@ -1,6 +1,7 @@
 """What Temporal's own UI and CLI show of a job: search attributes, and the current details.
 
-An upsert is an event of the history, so there are two in a run: as it begins, and as it ends.
+An upsert is an event of the history, so there are few: as a run begins and ends, as the job begins
+and ends to wait for somebody, and every ``TOLD_TURNS`` turns.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.fences import one_line
     from runtime.base.redaction.computed import without_keys
     from runtime.base.search_attributes import Attribute
+    from runtime.base.standings import PAUSED, RUNNING, WAITING
     from runtime.job.ledger import Ledger
     from runtime.job.phases import Phase
     from runtime.job.stops import JobStatus, Stop
@@ -22,9 +24,18 @@ LINE_CHARS = 60
 
 MODEL_CHARS = 200
 
+TOLD_TURNS = 25
+"""After so many turns the attributes tell anew of turns and cost."""
+
+TOLD = "stands-upserted"
+"""The patch by which a job that runs tells of itself; its attributes stood as it began, before."""
+
 _STATUS = SearchAttributeKey.for_keyword(Attribute.STATUS)
 _TURNS = SearchAttributeKey.for_int(Attribute.TURNS)
 _COST = SearchAttributeKey.for_float(Attribute.COST)
+
+_WAITS = {Phase.APPROVAL: WAITING, Phase.ASLEEP: WAITING, Phase.PAUSED: PAUSED}
+"""What a job stands as in phases that may last for days."""
 
 
 class Visible:
@@ -32,7 +43,10 @@ class Visible:
 
     def __init__(self, order: JobOrder) -> None:
         self._order = order
-        self._searchable = workflow.info().typed_search_attributes.get(_STATUS) is not None
+        attributes = workflow.info().typed_search_attributes
+        self._searchable = attributes.get(_STATUS) is not None
+        self._status = attributes.get(_STATUS) or RUNNING
+        self._turn = attributes.get(_TURNS) or 0
 
     def began(self, *, searchable: bool) -> None:
         """The job begins, on a server that has the search attributes if it is ``searchable``."""
@@ -50,25 +64,37 @@ class Visible:
             ]
         )
 
-    def stands(self, turn: int, phase: Phase, statement: str) -> None:
+    def stands(self, turn: int, phase: Phase, statement: str, ledger: Ledger) -> None:
         """What the job does now."""
         last = line_of(statement)
         workflow.set_current_details(
             f"turn {turn}: {phase}" + (f"; last statement: {last}" if last else "")
         )
+        status = _WAITS.get(phase, RUNNING)
+        told = status == self._status and turn < self._turn + TOLD_TURNS
+        # As a run starts, the job is not loaded that it goes on with: it has no turns and cost yet.
+        if told or phase is Phase.STARTING:
+            return
+        if not self._searchable or not workflow.patched(TOLD):
+            return
+        self._status, self._turn = status, turn
+        self._tell(status, turn, ledger)
 
     def ended(self, stop: Stop, turns: int, ledger: Ledger) -> None:
         """The job ends."""
         reason = f": {line_of(stop.reason)}" if stop.status is not JobStatus.SUCCEEDED else ""
         workflow.set_current_details(f"{stop.status} after turn {turns}{reason}")
         if self._searchable:
-            workflow.upsert_search_attributes(
-                [
-                    _STATUS.value_set(stop.status.value),
-                    _TURNS.value_set(turns),
-                    _COST.value_set(ledger.cost_usd),
-                ]
-            )
+            self._tell(stop.status.value, turns, ledger)
+
+    def _tell(self, status: str, turns: int, ledger: Ledger) -> None:
+        workflow.upsert_search_attributes(
+            [
+                _STATUS.value_set(status),
+                _TURNS.value_set(turns),
+                _COST.value_set(ledger.cost_usd),
+            ]
+        )
 
 
 def turn_line(turn: int, statement: str) -> str:

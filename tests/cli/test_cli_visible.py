@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHistory
 
 from runtime.archive.stores import open_store
 from runtime.base.home import Home
@@ -19,13 +20,16 @@ from tests.cli.command_line import CommandLine, script
 from tests.eventually import eventually
 from tests.workflow.stage import events_of, replayer
 from workflows.messages import batch_queue
+from workflows.visible import TOLD_TURNS
 
 pytestmark = pytest.mark.server
 
+PAY = "def pay() -> int:\n    return 1\n"
+
 
 def test_jobs_can_be_searched_for_and_say_how_they_stand(cli: CommandLine, kept_home: Path) -> None:
-    """A failed job is found by its status, a query that Temporal's list takes; each run has two
-    upserts, and says how it ended.
+    """A failed job is found by its status, a query that Temporal's list takes; each short
+    run has two upserts, and says how it ended.
     """
     cli.write("good.yaml", script("x = 1", "x = 2", "finish(1)"))
     cli.write("bad.yaml", script("x = 1"))
@@ -34,6 +38,53 @@ def test_jobs_can_be_searched_for_and_say_how_they_stand(cli: CommandLine, kept_
     )
     assert cli("run", file).code == 1
     asyncio.run(_look(Home(kept_home)))
+
+
+def test_a_job_that_runs_or_waits_says_so(cli: CommandLine, kept_home: Path) -> None:
+    """After some turns their number and cost are told, and that a job waits for a person."""
+    many = [f"x = {n}" for n in range(TOLD_TURNS)]
+    cli.write("mine.py", "from holdfast import tool\n@tool(approval='always')\n" + PAY)
+    cli.write("asks.json", script(*many, "pay()", "finish(1)"))
+    tools = "tools: ['mine:pay'], budget: {turns: 40}"
+    file = cli.jobs(f"id: asks, model: scripted/asks.json, {tools}", batch="visible-waits")
+    running = cli.start("run", file, "--json")
+    asyncio.run(_look_while(Home(kept_home), cli))
+    assert cli.finished(running).code == 0
+    history = asyncio.run(_history(Home(kept_home)))
+    told = [
+        event.upsert_workflow_search_attributes_event_attributes.search_attributes.indexed_fields
+        for event in events_of(history, "UPSERT_WORKFLOW_SEARCH_ATTRIBUTES")
+    ]
+    # Temporal tells of a patch by an upsert of its own.
+    assert [
+        (json.loads(one[Attribute.STATUS].data), int(one[Attribute.TURNS].data or 0))
+        for one in told
+        if Attribute.STATUS in one
+    ] == [("running", 0), ("running", 25), ("waiting", 26), ("running", 26), ("succeeded", 27)]
+
+
+async def _look_while(home: Home, cli: CommandLine) -> None:
+    async with connect(Target(), home=home) as connection:
+        client = connection.client
+
+        async def found(query: str) -> list[str]:
+            asked = f"HoldfastBatch = 'visible-waits' AND {query}"
+            return [one.id async for one in client.list_workflows(asked)]
+
+        async def waits() -> bool:
+            turns = f"HoldfastTurns = {TOLD_TURNS + 1}"
+            return bool(await found(f"HoldfastStatus = 'waiting' AND {turns}"))
+
+        await eventually(waits, "the waiting job is listed")
+        assert (await asyncio.to_thread(cli, "approve", "visible-waits/asks")).code == 0
+
+
+async def _history(home: Home) -> WorkflowHistory:
+    async with connect(Target(), home=home) as connection:
+        handle = connection.client.get_workflow_handle("holdfast/visible-waits/asks")
+        history = await handle.fetch_history()
+        await replayer(home).replay_workflow(history)
+        return history
 
 
 async def _look(home: Home) -> None:
