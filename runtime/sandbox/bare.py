@@ -22,6 +22,7 @@ from pathlib import Path
 from runtime.sandbox import supervise
 from runtime.sandbox.command import SETUP_VARIABLE, Command, Finished, Limits, Place, SandboxFailed
 from runtime.sandbox.following import readable, run
+from runtime.sandbox.process_groups import ProcessGroup
 from runtime.sandbox.system import described, search_path
 from runtime.sandbox.watching import Watch, descendants
 
@@ -71,6 +72,7 @@ class _Started:
     lifeline: int
     watch: Watch | None
     over_fd: int | None
+    group: ProcessGroup | None
 
     def over(self) -> bool:
         """See ``Running``."""
@@ -113,6 +115,8 @@ class _Started:
             os.close(self.over_fd)
         if self.watch is not None:
             os.close(self.watch.proc)
+        if self.group is not None:
+            self.group.remove()
 
 
 def _start(command: Command, place: Place, home: Path) -> _Started:
@@ -136,7 +140,8 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
         lifeline, theirs_alive = pipe(ours=1)
         stdout, out = pipe(ours=0)
         stderr, err = pipe(ours=0)
-        order = handed(json.dumps(_order(command, place, home, script)).encode())
+        group = ProcessGroup.made(command.limits.beyond_processes)
+        order = handed(json.dumps(_order(command, place, home, script, group)).encode())
         descriptors = (order, theirs_alive, told)
         process = subprocess.Popen(
             # -I and -S: what a user has set or installed for Python has no part in it.
@@ -157,10 +162,12 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
         over = os.pidfd_open(process.pid)
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         watch = Watch(command.limits, proc, descendants(process.pid), written=tuple(written))
-    return _Started(process, stdout, stderr, status, lifeline, watch, over)
+    return _Started(process, stdout, stderr, status, lifeline, watch, over, group)
 
 
-def _order(command: Command, place: Place, home: Path, script: Path) -> dict[str, object]:
+def _order(
+    command: Command, place: Place, home: Path, script: Path, group: ProcessGroup | None
+) -> dict[str, object]:
     environment = {
         "PATH": search_path(None if place.setup is None else str(place.setup)),
         "HOME": str(home),
@@ -176,6 +183,7 @@ def _order(command: Command, place: Place, home: Path, script: Path) -> dict[str
         "env": environment,
         "directory": str(place.directory),
         "limits": _kernel_limits(command.limits),
+        "group": None if group is None else str(group.entrance),
     }
 
 

@@ -38,6 +38,7 @@ from runtime.sandbox.command import (
 )
 from runtime.sandbox.following import readable, run
 from runtime.sandbox.layers import fit_in_a_mount
+from runtime.sandbox.process_groups import ProcessGroup
 from runtime.sandbox.watching import Watch, listed
 
 GO = "/run/holdfast/go"
@@ -107,6 +108,7 @@ class _Started:
     _pid: int = 0
     _proc: int = -1
     _watch: Watch | None = None
+    _group: ProcessGroup | None = None
 
     @property
     def over_fd(self) -> int | None:
@@ -124,6 +126,9 @@ class _Started:
             self._first = os.pidfd_open(self._pid)
             for kind, most in _kernel_limits(self.limits).items():
                 _lower(self._pid, kind, most)
+            self._group = ProcessGroup.made(self.limits.beyond_processes)
+            if self._group is not None:
+                self._group.take(self._pid)
             with contextlib.suppress(BrokenPipeError):
                 os.write(self.go, b"go\n")
         # Closed, so that the file has an end and can be read whole.
@@ -223,6 +228,8 @@ class _Started:
         for descriptor in (self.status, self.go, self.word, self._first, self._proc):
             if descriptor >= 0:
                 os.close(descriptor)
+        if self._group is not None:
+            self._group.remove()
 
 
 def command_line(binary: str, arguments: int) -> list[str]:

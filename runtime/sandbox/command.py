@@ -57,6 +57,13 @@ class Limits:
     disk_bytes: int = 4096 * _MIB
     """What it writes to the workspace, and to what set-up makes."""
 
+    @property
+    def beyond_processes(self) -> int:
+        """How many processes the kernel lets it have. More than it may: who looks sees that they
+        are too many, ends it, and says why, while a fork that is refused tells the command alone.
+        """
+        return 2 * (self.processes + 1)
+
 
 @dataclass(frozen=True)
 class Command:

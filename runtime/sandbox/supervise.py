@@ -59,6 +59,9 @@ def _become(order: dict[str, Any]) -> None:
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
             with contextlib.suppress(ValueError, OSError):
                 resource.setrlimit(kind, (most, most))
+        if order["group"] is not None:
+            with contextlib.suppress(OSError):
+                Path(order["group"]).write_text("0")
         os.chdir(order["directory"])
         os.execve(order["argv"][0], order["argv"], order["env"])
     finally:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from runtime.sandbox import following, process_groups
 from runtime.sandbox.command import Command, Limits, Place
+from runtime.sandbox.process_groups import ProcessGroup
 from runtime.sandbox.system import python_prefix
 from tests.sandbox.conftest import Bench
 
@@ -221,6 +226,40 @@ def test_a_command_that_passes_a_limit_is_ended_and_told_which(bench: Bench, pas
 
     assert finished.stopped == told or (passed == "processes" and "fork" in bench.stderr)
     assert finished.exit_code != 0
+
+
+def test_the_kernel_bounds_processes_while_nobody_looks(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine so busy that the worker comes too late; where it counts them at all."""
+    group = ProcessGroup.made(1)
+    if group is None and (bench.sandbox.name == "none" or os.geteuid() == 0):
+        pytest.skip("this kernel, or this host, counts no processes of this user")
+    if group is not None:
+        group.remove()
+    monkeypatch.setattr(following, "TICK", 3600.0)
+    shell = (
+        "import os, signal\npids = []\n"
+        "try:\n    while len(pids) < 300:\n"
+        "        pids.append(os.fork() or signal.pause())\n"
+        "except BlockingIOError:\n    pass\n"
+        "[os.kill(pid, 9) for pid in pids]\nprint(len(pids))"
+    )
+    limits = Limits(processes=40)
+    bench.run(f"exec python3 - <<'END'\n{shell}\nEND", limits=limits)
+
+    assert 30 < int(bench.stdout) <= limits.beyond_processes
+
+
+def test_what_a_killed_worker_left_of_groups_is_removed(tmp_path: Path) -> None:
+    """Those of workers that live stay."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for pid in (gone.pid, os.getpid()):
+        (tmp_path / f"holdfast-{pid}-1").mkdir()
+    process_groups._sweep(tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == [f"holdfast-{os.getpid()}-1"]
 
 
 def test_what_processes_share_counts_once(bench: Bench) -> None:
