@@ -4,6 +4,7 @@ megabytes.
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 
 import zstandard
@@ -15,6 +16,7 @@ room.
 
 _LEAST_WINDOW, _MOST_WINDOW = 10, 27
 _LEAST_DICTIONARY = 8
+_SMALL_DICTIONARY = 4096
 
 
 def compress(data: bytes, dictionary: bytes = b"") -> bytes:
@@ -47,13 +49,30 @@ def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
     Raises:
         ValueError: if the bytes are no such frame.
     """
+    make = _kept.decompressor if len(dictionary) <= _SMALL_DICTIONARY else _decompressor
     try:
-        # A damaged frame may ask for any window: more than ``compress`` takes is refused.
-        return zstandard.ZstdDecompressor(
-            dict_data=_raw(dictionary), max_window_size=1 << _MOST_WINDOW
-        ).decompress(frame)
+        return make(dictionary).decompress(frame)
     except zstandard.ZstdError as error:
+        # A damaged frame may have had it take much memory.
+        _kept.decompressor.cache_clear()
         raise ValueError(f"not a zstd frame of this dictionary: {error}") from error
+
+
+def _decompressor(dictionary: bytes) -> zstandard.ZstdDecompressor:
+    # A damaged frame may ask for any window: more than ``compress`` takes is refused.
+    return zstandard.ZstdDecompressor(dict_data=_raw(dictionary), max_window_size=1 << _MOST_WINDOW)
+
+
+class _Kept(threading.local):
+    """The decompressors that a thread used last: to make one takes ten times as long as a small
+    frame does, and two threads cannot use one at once.
+    """
+
+    def __init__(self) -> None:
+        self.decompressor = lru_cache(maxsize=4)(_decompressor)
+
+
+_kept = _Kept()
 
 
 @lru_cache(maxsize=4)

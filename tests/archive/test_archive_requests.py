@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
-from types import FrameType
+from concurrent.futures import ThreadPoolExecutor
+from threading import get_ident
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
+import zstandard
 from archive_jobs import Written, blocks, chat, write_run
 from archive_plans import store_plans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.archive import frames
 from runtime.archive.difference import Copy, Literal, difference
 from runtime.archive.frames import compress, decompress
 from runtime.archive.job import JobArchive
@@ -115,6 +119,36 @@ def test_what_stays_is_not_gone_through() -> None:
 def test_frames_come_back(data: bytes, dictionary: bytes) -> None:
     """What is compressed with a dictionary is decompressed with it."""
     assert decompress(compress(data, dictionary), dictionary) == data
+
+
+def test_frames_of_one_dictionary_have_one_decompressor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making one takes ten times as long as a small frame does. After a damaged frame there is
+    another, and each thread has its own.
+    """
+    made: list[int] = []
+
+    def counted(**parameters: Any) -> zstandard.ZstdDecompressor:
+        made.append(get_ident())
+        return zstandard.ZstdDecompressor(**parameters)
+
+    monkeypatch.setattr(
+        frames, "zstandard", SimpleNamespace(**vars(zstandard) | {"ZstdDecompressor": counted})
+    )
+    dictionary = random.Random(4).randbytes(900)
+    texts = [dictionary[n : n + 300] for n in range(50)]
+    packed = [compress(text, dictionary) for text in texts]
+
+    def all_of_them() -> list[bytes]:
+        return [decompress(frame, dictionary) for frame in packed]
+
+    assert all_of_them() == texts
+    assert len(made) == 1
+    with pytest.raises(ValueError, match="not a zstd frame"):
+        decompress(packed[0][:-1], dictionary)
+    with ThreadPoolExecutor(1) as another:
+        assert all_of_them() == another.submit(all_of_them).result() == texts
+    assert len(made) == 3
+    assert len(set(made)) == 2
 
 
 def test_a_large_frame_refers_to_the_far_end_of_its_dictionary() -> None:
