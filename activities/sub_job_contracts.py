@@ -7,7 +7,7 @@ from typing import Any
 from activities.contracts import Contract, Worked
 from activities.record import EffectName
 from runtime.base.values import JobKey
-from runtime.context.sub_jobs import SubJobEnd
+from runtime.context.sub_job_end import SubJobEnd
 
 
 class SpawnOrder(Contract):

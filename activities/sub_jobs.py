@@ -30,7 +30,7 @@ from runtime.base.failpoints import failpoint
 from runtime.base.spec.limits import Routes, memo_of
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id, summary_of
-from runtime.context.sub_jobs import SubJobEnd
+from runtime.context.sub_job_end import SubJobEnd
 
 
 class SubJobActivities:

@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
         ReplySource,
     )
     from runtime.context.interim import Interim
-    from runtime.context.sub_jobs import SubJobEnd
+    from runtime.context.sub_job_end import SubJobEnd
     from runtime.interpreter.executions import ExceptionInfo
     from runtime.interpreter.objections import is_refusal
     from runtime.interpreter.run import Verdict, VerdictStatus

@@ -33,7 +33,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import Amount, ModelSettings
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
-    from runtime.context.sub_jobs import SubJobEnd
+    from runtime.context.sub_job_end import SubJobEnd
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect, EffectKind
     from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus

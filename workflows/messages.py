@@ -16,7 +16,7 @@ from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Amount, BatchBudget, JobSpec
 from runtime.base.values import JobKey, StepRef, Usage
-from runtime.context.sub_jobs import SubJobEnd
+from runtime.context.sub_job_end import SubJobEnd
 from runtime.job.divergence import Divergence
 from runtime.job.phases import Phase
 from runtime.job.purse import SavedPurse

@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import Amount, Budget, JobSpec, Retry
     from runtime.base.values import JobKey
     from runtime.base.workflow_ids import job_workflow_id
-    from runtime.context.sub_jobs import SubJobEnd
+    from runtime.context.sub_job_end import SubJobEnd
     from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.purse import covers
     from runtime.job.sub_jobs import SubJob

@@ -5,7 +5,7 @@ come to the same.
 from __future__ import annotations
 
 from runtime.base.values import Compact, Usage
-from runtime.context.sub_jobs import SubJobEnd
+from runtime.context.sub_job_end import SubJobEnd
 
 
 class Interim(Compact):

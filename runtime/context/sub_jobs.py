@@ -1,6 +1,4 @@
-"""The jobs that a job has started itself: how one ended, and which views show one
-(docs/batches.md).
-"""
+"""The jobs that a job has started itself: which views show one (docs/batches.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ from collections.abc import Iterable
 
 from runtime.base.addresses import SCHEME
 from runtime.base.digests import digest_of
-from runtime.base.values import Compact
 from runtime.context.groups import inside_out
 from runtime.context.index import creation_order
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
@@ -26,21 +23,6 @@ from runtime.context.store import Cause, NodeStore
 VIEW_TOKENS = 1_000
 READ_SECONDS = 120.0
 """How often the view of a sub-job that runs is read."""
-
-
-class SubJobEnd(Compact):
-    """How the sub-job ``job`` (``BATCH/JOB``) ended, and what it spent with its own sub-jobs.
-
-    ``lost``: nobody knows what it spent.
-    """
-
-    job: str
-    status: str
-    reason: str = ""
-    turns: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-    lost: bool = False
 
 
 def address_of(job: str) -> str:

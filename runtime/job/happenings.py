@@ -4,10 +4,13 @@ section 3.3): those since the last call.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from runtime.base.values import Value
-from runtime.history.events import BaseEvent
+
+if TYPE_CHECKING:
+    # Commands that print what is archived have no use for the room.
+    from runtime.history.events import BaseEvent
 
 MAX_EVENTS: Final = 500
 """Events that a step has.

@@ -20,7 +20,7 @@ from runtime.context.graph import ContextGraph
 from runtime.context.interim import Interim
 from runtime.context.payloads import Applied
 from runtime.context.sources import ReadRequest, ReadResult
-from runtime.context.sub_jobs import SubJobEnd
+from runtime.context.sub_job_end import SubJobEnd
 from runtime.history.content import text_content
 from runtime.history.events import (
     ActionEvent,

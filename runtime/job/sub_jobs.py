@@ -14,7 +14,7 @@ from runtime.base.plurals import counted
 from runtime.base.spec.models import Amount, Budget, Spawn
 from runtime.base.values import Value
 from runtime.context.outcomes import Refused
-from runtime.context.sub_jobs import SubJobEnd
+from runtime.context.sub_job_end import SubJobEnd
 from runtime.interpreter.spawning import SpawnRequest, Wish
 from runtime.job.purse import NOTHING, plus
 

@@ -28,7 +28,14 @@ HEAVY = {
 }
 """What takes long to import."""
 
-OWN = {"runtime.client.control", "runtime.client.plans", "runtime.worker", "workflows.job"}
+OWN = {
+    "runtime.client.control",
+    "runtime.client.plans",
+    "runtime.context.states",
+    "runtime.history",
+    "runtime.worker",
+    "workflows.job",
+}
 """Rooms that a command has no use for which only reads."""
 
 PROGRAM = """
@@ -101,7 +108,7 @@ def imported(*arguments: str, program: str = PROGRAM) -> set[str]:
     return set(names)
 
 
-@pytest.mark.parametrize("command", ["ls", "log", "show", "nodes", "diff"])
+@pytest.mark.parametrize("command", ["ls", "log", "show", "nodes", "diff", "blame"])
 def test_commands_that_read_a_directory_import_what_that_needs(command: str, archive: Path) -> None:
     """No server's client, no provider's, no store's on a network."""
     job = str(next(iter(all_jobs(open_existing(str(archive))))))

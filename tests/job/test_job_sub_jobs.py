@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from runtime.base.spec.models import Amount, Budget, Spawn
 from runtime.base.values import Usage
 from runtime.context.outcomes import Refused
-from runtime.context.sub_jobs import SubJobEnd
+from runtime.context.sub_job_end import SubJobEnd
 from runtime.interpreter.spawning import Wish
 from runtime.job.ledger import Ledger
 from runtime.job.sub_jobs import SubJob
