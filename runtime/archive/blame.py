@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from runtime.archive.changes import LayoutChange, Standing, layout_changes, segment_of
 from runtime.archive.gaps import Gap
-from runtime.archive.inspect import Blame, says
+from runtime.archive.inspect import Blame, says, why
 from runtime.archive.job import JobArchive
 from runtime.base.errors import NotFound
 from runtime.projection.segments import Segment, SegmentKind
@@ -19,8 +19,11 @@ _NODE = "node:"
 _OF_NODES = frozenset({SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE})
 
 
-def blame(archive: JobArchive, run: str, turn: int, gaps: list[Gap]) -> tuple[Blame, ...]:
-    """The blame of a turn's prompt; ``gaps`` gets the turns before whose prompts cannot be read.
+def blame(
+    archive: JobArchive, run: str, turn: int, gaps: list[Gap], text: str = ""
+) -> tuple[Blame, ...]:
+    """The blame of a turn's prompt, or of what says ``text`` in it; ``gaps`` gets the turns before
+    whose prompts cannot be read.
 
     Raises:
         NotFound, ObjectCorrupt, ObjectMissing: if that prompt itself cannot be read.
@@ -29,7 +32,8 @@ def blame(archive: JobArchive, run: str, turn: int, gaps: list[Gap]) -> tuple[Bl
     for last in layout_changes(archive, run, turn, gaps):
         standing.apply(last)
     check_reached(archive, run, turn, last)
-    return blame_of(standing, last.attempt if last is not None else "")
+    key = last.attempt if last is not None else ""
+    return why(blame_of(standing, key, _written(text)), text)
 
 
 def check_reached(archive: JobArchive, run: str, turn: int, last: LayoutChange | None) -> None:
@@ -39,8 +43,10 @@ def check_reached(archive: JobArchive, run: str, turn: int, last: LayoutChange |
         raise NotFound(f"the archive has no turn {turn} of run {run}")
 
 
-def blame_of(standing: Standing, key: str) -> tuple[Blame, ...]:
-    """The blame of the prompt that attempt ``key`` showed."""
+def blame_of(standing: Standing, key: str, written: bytes) -> tuple[Blame, ...]:
+    """The blame of the prompt that attempt ``key`` showed: of the lines that have ``written`` in
+    them, for making segments of all takes a good part of a walk's time.
+    """
     return tuple(
         Blame(
             segment_of(line, key),
@@ -49,6 +55,7 @@ def blame_of(standing: Standing, key: str) -> tuple[Blame, ...]:
             standing.texts[line],
         )
         for position, line in enumerate(standing.lines)
+        if written in line
     )
 
 
@@ -135,7 +142,7 @@ def left_where(
     check_reached(archive, run, turn, before)
     gone = tuple(leaving for line, leaving in went.values() if line not in standing.texts)
     key = before.attempt if before is not None else ""
-    still = tuple(one for one in blame_of(standing, key) if holds(one.segment))
+    still = tuple(one for one in blame_of(standing, key, written) if holds(one.segment))
     sources = {(one.segment.kind, one.segment.origin) for one in still}
     return (
         tuple(one for one in gone if (one.segment.kind, one.segment.origin) not in sources),

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from runtime.archive import keys
 from runtime.archive.difference import Copy, Literal, Op, common_prefix, common_suffix
 from runtime.archive.gaps import UNREADABLE, Gap, gap_of
 from runtime.archive.job import JobArchive
@@ -182,13 +181,8 @@ def attempts_shown(
         ObjectCorrupt, ObjectMissing: as for ``layout_changes``.
     """
     turns: dict[int, list[str]] = {}
-    for key in archive.lineage.keys(run):
-        place = keys.parse_turn_key(key)
-        if (
-            place is not None
-            and place.kind in {"attempt", "step"}
-            and (last is None or place.turn <= last)
-        ):
+    for key, place in archive.lineage.places(run):
+        if place.kind in {"attempt", "step"} and (last is None or place.turn <= last):
             turns.setdefault(place.turn, []).append(key)
     for turn in range(min(turns, default=1), max(turns, default=0) + 1):
         prefix = (

@@ -106,9 +106,8 @@ def _steps(archive: JobReader, run: str, end: End | None) -> Iterator[tuple[int,
     One in flight should not.
     """
     turns: dict[int, str | None] = {}
-    for key in archive.lineage.keys(run):
-        place = keys.parse_turn_key(key)
-        if place is not None and place.kind in {"attempt", "step"}:
+    for key, place in archive.lineage.places(run):
+        if place.kind in {"attempt", "step"}:
             turns[place.turn] = key if place.kind == "step" else turns.get(place.turn)
     spans = archive.lineage.spans(run)
     last = (

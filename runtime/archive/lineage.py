@@ -8,6 +8,7 @@ from typing import Any
 
 from runtime.archive import keys
 from runtime.archive.container import unseal
+from runtime.archive.keys import TurnKey
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 
@@ -75,6 +76,10 @@ class Lineage:
 
     def keys(self, run: str) -> Iterator[str]:
         """The keys of all objects of the run's turns, in turn order."""
+        return (key for key, _ in self.places(run))
+
+    def places(self, run: str) -> Iterator[tuple[str, TurnKey]]:
+        """``keys``, each with its parts: to take a long run's keys apart again takes long, too."""
         for span in self.spans(run):
             for key in self._store.list(span.prefix):
                 place = keys.parse_turn_key(key)
@@ -82,7 +87,7 @@ class Lineage:
                 if place is not None and span.last is not None and place.turn > span.last:
                     break
                 if place is not None and span.holds(place.turn):
-                    yield key
+                    yield key, place
 
     def _start(self, key: str) -> Mapping[str, Any] | None:
         if key not in self._starts:

@@ -11,7 +11,7 @@ import typer
 from runtime.base.errors import InputError
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
-from runtime.cli.output import json_document, note, say
+from runtime.cli.output import json_document, note, say_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,12 +53,13 @@ def command(
         return
     if show:
         raise InputError("--show is of lines of a file: name its PATH, and lines of it")
+    from runtime.archive.blame import blame
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
 
     turn = chosen_turn(archive_to_read(store), job, run)
     gaps: list[Gap] = []
-    report(turn, blamed(turn, gaps), gaps, json)
+    report(turn, blame(turn.archive, turn.run, turn.turn, gaps), gaps, json)
 
 
 def _blame_lines(
@@ -73,15 +74,6 @@ def _blame_lines(
         show_turn(job=f"{name}@{turn}", run=lines.at.of.run, store=store, json=json)
     else:
         report(lines, json)
-
-
-def blamed(turn: ShownTurn, gaps: list[Gap]) -> tuple[Blame, ...]:
-    """The blame of the turn's prompt, from what changed in each turn up to it; ``gaps`` gets those
-    that cannot be read.
-    """
-    from runtime.archive.blame import blame
-
-    return blame(turn.archive, turn.run, turn.turn, gaps)
 
 
 def report(turn: ShownTurn, blames: Sequence[Blame], gaps: Sequence[Gap], json: bool) -> None:
@@ -114,14 +106,16 @@ def report(turn: ShownTurn, blames: Sequence[Blame], gaps: Sequence[Gap], json: 
             }
         )
         return
+    lines = []
     for one in blames:
         name = sources.get(one.segment.origin)
         origin = one.segment.origin + (f" ({name})" if name else "")
         changed = f", changed in turn {one.changed}" if one.changed != one.introduced else ""
-        say(
+        lines.append(
             f"{one.position:>4}  {one.segment.kind} · {origin}  in since turn"
             f" {one.introduced}{changed}  {first_words(one.segment)}".rstrip()
         )
+    say_all(lines)
 
 
 def source_names(turn: ShownTurn) -> dict[str, str]:

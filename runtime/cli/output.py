@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -36,6 +36,11 @@ def stdout() -> TextIO:
 def say(text: str) -> None:
     """Writes one or more lines to stdout, without terminal control sequences."""
     typer.echo(clean(text), file=stdout())
+
+
+def say_all(lines: Iterable[str]) -> None:
+    """``say`` of many lines, sent at once. Each is cleaned by itself: none may hide another."""
+    typer.echo("\n".join(map(clean, lines)), file=stdout())
 
 
 def write(text: str) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from runtime.archive import keys
 from runtime.archive.forms import Attempt, Capture, ExchangeReason, Failure, Form, Step
 from runtime.archive.gaps import Gap, readable
 from runtime.archive.job import JobArchive
@@ -289,17 +288,15 @@ class ShownTurn:
             not self.archive.has_turn(self.run, turn)
             and readable(self.archive, self.run).missing(turn) is None
         ):
-            turn_keys = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
-            turns = [key.turn for key in turn_keys if key is not None and key.kind == "attempt"]
+            places = self.archive.lineage.places(self.run)
+            turns = [place.turn for _, place in places if place.kind == "attempt"]
             has = f"it has turns {turns[0]} to {turns[-1]}" if turns else "it has none"
             raise NotFound(f"{self.name} has no turn {turn} in run {self.run}: {has}")
         return turn
 
     def _newest(self) -> int:
-        turn_keys = (keys.parse_turn_key(key) for key in self.archive.lineage.keys(self.run))
-        turns = [
-            key.turn for key in turn_keys if key is not None and key.kind in {"attempt", "step"}
-        ]
+        places = self.archive.lineage.places(self.run)
+        turns = [place.turn for _, place in places if place.kind in {"attempt", "step"}]
         if not turns:
             raise NotFound(f"{self.name} has no turn in run {self.run}")
         return max(turns)

@@ -41,8 +41,8 @@ def command(
     last changed it. With --gone, each that held it: when it was last shown, what took it out, and
     where the archive has it.
     """
-    from runtime.archive.inspect import why
-    from runtime.cli.blame import blamed, report
+    from runtime.archive.blame import blame
+    from runtime.cli.blame import report
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
 
@@ -51,7 +51,7 @@ def command(
     if gone:
         _gone(turn, text, gaps, json)
         return
-    parts = why(blamed(turn, gaps), text)
+    parts = blame(turn.archive, turn.run, turn.turn, gaps, text)
     if not parts:
         raise NotFound(
             f"{text!r} does not stand in the prompt of {turn.address}; --gone looks in the prompts"

@@ -12,8 +12,8 @@ from archive_jobs import Written, blocks, chat, segment, step_record, write_run
 
 from runtime.archive.blame import blame, left
 from runtime.archive.causes import Why, causes
-from runtime.archive.changes import layout_changes
-from runtime.archive.inspect import Blame
+from runtime.archive.changes import layout_changes, segment_of
+from runtime.archive.inspect import Blame, why
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
 from runtime.archive.recipe import Extents
@@ -134,6 +134,32 @@ def test_of_a_prompt_that_grows_its_news_alone_is_put_together(
     anew = [c.attempt for c in changes if reader.object(c.attempt).header["base"] is None]
     assert len(put_together) == len(anew) > 20
     assert sum(put_together) * 6 < sum(reader.layout_bytes(key) for key in anew)
+
+
+def test_why_makes_segments_of_the_lines_that_have_the_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a prompt of hundreds, those that say it, in a text, a call or in escapes; with and without
+    ``--gone``. What stands elsewhere in a line is nothing that a segment says.
+    """
+    job = Written(JobArchive(MemoryStore(), "nightly", "job"))
+    write_run(job, "a", range(1, 101), None, chat(random.Random(2), 20))
+    whole = blame(job.archive, "a", 100, [])
+    lines: list[bytes] = []
+
+    def counted(line: bytes, key: str) -> Segment:
+        lines.append(line)
+        return segment_of(line, key)
+
+    monkeypatch.setattr("runtime.archive.blame.segment_of", counted)
+    for text, parts in (("Result 42\n", 1), ('{"code": "x = 42"}', 1), ("ü, 世", 1), ("origin", 0)):
+        lines.clear()
+        assert (found := blame(job.archive, "a", 100, [], text)) == why(whole, text)
+        assert len(found) == parts
+        assert len(lines) == (100 + 99 + 2 if text == "origin" else parts)
+    lines.clear()
+    gone, still = left(job.archive, "a", 100, "8958 tokens left", [])
+    assert ([one.last for one in gone], still, len(lines)) == ([42], (), 1)
 
 
 def text_of(kind: SegmentKind, text: str, origin: str, *, tail: bool = False) -> Segment:
