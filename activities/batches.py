@@ -11,6 +11,7 @@ from typing import Any
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.batch_contracts import (
     AgainOrder,
@@ -102,7 +103,11 @@ class BatchActivities:
     def _with_beginning(self, order: dict[str, Any]) -> tuple[dict[str, Any], bool]:
         """An order, and whether it was carried out."""
         archive = JobArchive.of(self._store, JobKey.model_validate(order["key"]))
-        return order, archive.carried_out_by(order["id"]) is not None
+        try:
+            return order, archive.carried_out_by(order["id"]) is not None
+        except ObjectCorrupt:
+            # It has begun, maybe with this order: no job is begun twice, nor its page held up.
+            return order, True
 
     @activity.defn(name="follow_jobs")
     async def follow_jobs(self, order: FollowOrder) -> FollowedEnds:
@@ -126,6 +131,11 @@ class BatchActivities:
             )
             try:
                 return FollowedEnd(job=job.job, outcome=await handle.result())
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                # Somebody deleted it there: of how it ended nobody will tell.
+                return FollowedEnd(job=job.job)
             except WorkflowFailureError as error:
                 newest = await self._client.get_workflow_handle(workflow).describe()
                 # A reset ends a run by terminating it, and has another one go on in its chain.
@@ -137,6 +147,9 @@ class BatchActivities:
 
     @activity.defn(name="definition_of_job")
     async def definition_of_job(self, order: AgainOrder) -> Definition:
-        """What a job was last defined as."""
+        """What a job was last defined as; None also if that cannot be read."""
         archive = JobArchive.of(self._store, order.key)
-        return Definition(spec=await asyncio.to_thread(archive.definition))
+        try:
+            return Definition(spec=await asyncio.to_thread(archive.definition))
+        except ObjectCorrupt:
+            return Definition(spec=None)
