@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from runtime.archive.gaps import readable
+from runtime.archive.gaps import Readable, readable
 from runtime.archive.job import JobArchive
 from runtime.base.values import StepRef
 from runtime.job.condensed import CondensationOutcome
@@ -44,8 +44,12 @@ def forgettings(archive: JobArchive, run: str) -> Iterator[Forgetting]:
     """The condensations of a run, with those of the runs that it started from, in order; as far as
     they can be read.
     """
+    return forgettings_in(readable(archive, run))
+
+
+def forgettings_in(held: Readable) -> Iterator[Forgetting]:
+    """``forgettings`` of a run that was read."""
     spans: dict[str, tuple[int, int]] = {}
-    held = readable(archive, run)
     for holder in (*held.steps, *(() if held.end is None else (held.end,))):
         for condensation in holder.condensations:
             inner = [

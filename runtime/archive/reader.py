@@ -208,10 +208,6 @@ class JobReader:
         """The key of the first attempt, whole or damaged, of the run whose turns have a prefix."""
         return next(filter(keys.is_attempt, self.store.list(prefix)), None)
 
-    def attempt_count(self, run: str, turn: int) -> int:
-        """How many attempts at a turn there are, whole or damaged."""
-        return sum(1 for _ in self.store.list(f"{self.lineage.turn_prefix(run, turn)}attempt-"))
-
     def failure(self, attempt: str) -> Failure | None:
         """How the attempt of this key failed, if that was archived."""
         try:

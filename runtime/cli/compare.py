@@ -115,9 +115,9 @@ class _Side:
         return f"{self.name} run {self.run}"
 
     def statement(self, turn: int) -> str:
-        from runtime.cli.turns import statement_of
+        from runtime.cli.turns import form_of, statement_of
 
-        source, problem = statement_of(self.archive, self.turns[turn].step)
+        source, problem = statement_of(form_of(self.archive), self.turns[turn].step)
         return one_line(source or problem or "(a message)")[:160]
 
     def outcome(self, turn: int) -> str:

@@ -15,7 +15,7 @@ from runtime.base.errors import InputError
 from runtime.base.plurals import counted
 from runtime.cli.chosen import Run
 from runtime.cli.options import ANY_SERVER, Job, Json, Store
-from runtime.cli.output import json_document, note, say
+from runtime.cli.output import json_document, note, say, say_all
 from runtime.cli.text import one_line, shortened
 from runtime.server.target import Target
 
@@ -120,7 +120,7 @@ def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effe
         sub_jobs=sub_jobs_of(parts),
         turns=turns_of(archive, chosen, parts) if chosen else [],
         summaries=summaries_of(archive, chosen, parts.gaps) if chosen else [],
-        condensations=condensations_of(archive, chosen) if chosen else [],
+        condensations=condensations_of(parts),
         events=events_of(parts) if events else None,
         effects=(effects_of(archive, chosen, parts) if chosen else []) if effects else None,
     )
@@ -158,10 +158,9 @@ def _tell(log: Log, now: UnderWay | None) -> None:
     say(f"{log.name}  run {log.run}{whose}" if log.run else f"{log.name}: no turn has begun{whose}")
     if log.earlier:
         say(f"earlier runs: {', '.join(map(_earlier_text, log.earlier))}; --run shows one")
-    for line in lines_of(
-        log.turns, log.summaries, log.condensations, gaps, log.events or (), log.effects or ()
-    ):
-        say(line)
+    rows = (log.turns, log.summaries, log.condensations)
+    if lines := list(lines_of(*rows, gaps, log.events or (), log.effects or ())):
+        say_all(lines)
     if gaps:
         say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {log.name}'")
     _tell_capture(log.turns)
@@ -212,12 +211,12 @@ def sub_jobs_of(parts: Readable) -> list[str]:
     return list(dict.fromkeys(str(name) for name in started if name))
 
 
-def condensations_of(archive: JobArchive, run: str) -> list[dict[str, Any]]:
+def condensations_of(parts: Readable) -> list[dict[str, Any]]:
     """What was forgotten in a run, in order: see ``condensation_row``."""
-    from runtime.archive.forgetting import forgettings
+    from runtime.archive.forgetting import forgettings_in
     from runtime.cli.condensations import condensation_row
 
-    return [condensation_row(told) for told in forgettings(archive, run)]
+    return [condensation_row(told) for told in forgettings_in(parts)]
 
 
 def events_of(parts: Readable) -> list[dict[str, Any]]:
@@ -306,10 +305,16 @@ def turns_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str, A
 
     A statement's outcome stands in the record that follows its turn.
     """
-    from runtime.cli.turns import statement_of
+    from collections import Counter
+
+    from runtime.cli.turns import form_of, statement_of
 
     steps, end = parts.steps, parts.end
     turns = []
+    # Once for all turns: each look is a listing of a folder.
+    form = form_of(archive)
+    places = archive.lineage.places(run)
+    attempts = Counter(place.turn for _, place in places if place.kind == "attempt")
     # By what a step says of its parent, and not by numbers: a run may go on from another run's
     # step.
     following: dict[str, Step | End] = {
@@ -319,7 +324,7 @@ def turns_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str, A
         following.setdefault(end.parent.key, end)
     for step in steps:
         after = following.get(step.ref.key)
-        source, problem = statement_of(archive, step)
+        source, problem = statement_of(form, step)
         if after is None and (parts.missing(step.turn + 1) or parts.missing_end):
             outcome = "not known"
         elif after is None and end is not None:
@@ -336,7 +341,7 @@ def turns_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str, A
                 "cost_usd": step.cost_usd,
                 "started_at": step.started_at,
                 "finished_at": step.finished_at,
-                "attempts": archive.attempt_count(run, step.turn),
+                "attempts": attempts[step.turn],
                 "failed": _failed(step.failed_attempts),
             }
         )

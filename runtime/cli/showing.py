@@ -18,7 +18,7 @@ from runtime.base.errors import NotFound, ObjectCorrupt
 from runtime.base.redaction.marks import count_marks
 from runtime.cli.effects import effect_line, effect_row
 from runtime.cli.outcomes import outcome_of
-from runtime.cli.turns import statement_of
+from runtime.cli.turns import form_of, statement_of
 from runtime.job.happenings import line_of
 from runtime.projection.segments import Segment
 
@@ -143,7 +143,7 @@ class ShownTurn:
 
     def statement(self) -> dict[str, Any]:
         """The statement and its execution, which the record after the turn holds."""
-        source, problem = statement_of(self.archive, self._step())
+        source, problem = statement_of(form_of(self.archive), self._step())
         record = turn_record(self.archive, self.run, self.turn)
         effects = told_effects(self.archive, self.run, self.turn, record.execution)
         told = {

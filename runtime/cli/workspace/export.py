@@ -156,7 +156,7 @@ def _write_repository(at: At, directory: Path) -> str:
 
 def _commits(at: At) -> Iterator[Commit]:
     """A commit for what the job began with, and one for each statement that changed something."""
-    from runtime.cli.turns import statement_of
+    from runtime.cli.turns import form_of, statement_of
     from runtime.workspace.git.repository import Commit, statement_message
 
     history = at.of.history
@@ -167,9 +167,10 @@ def _commits(at: At) -> Iterator[Commit]:
     first = turns[0].step.started_at if turns else ""
     began = f"What the job began with\n\nHoldfast-Job: {history.name} {at.of.run}\n"
     yield Commit(history.base, "holdfast", f"{email}.invalid", first, began)
+    form = form_of(at.of.archive)
     for one in turns:
         if one.before != one.after:
-            source = statement_of(at.of.archive, one.step)[0] or ""
+            source = statement_of(form, one.step)[0] or ""
             message = statement_message(source, one.step.ref.key, one.step.ref.digest)
             model, moment = _model(at, one.step), one.step.finished_at
             yield Commit(one.after, model, f"{email}.invalid", moment, message)

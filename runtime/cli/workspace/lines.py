@@ -128,6 +128,7 @@ def _texts(blamed: Blamed, statements: Mapping[int, str | None]) -> list[str]:
 
 def _statements(at: At) -> dict[int, str | None]:
     """The source of each turn's statement."""
-    from runtime.cli.turns import statement_of
+    from runtime.cli.turns import form_of, statement_of
 
-    return {one.turn: statement_of(at.of.archive, one.step)[0] for one in at.of.history.turns}
+    form = form_of(at.of.archive)
+    return {one.turn: statement_of(form, one.step)[0] for one in at.of.history.turns}
