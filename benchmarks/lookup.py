@@ -2,7 +2,8 @@
 
 A chat whose prompt grows by a reply and a result a turn, with a last line that is another each
 turn. Each question is put to a process of its own, as a user's is, so the time holds the start of
-Python. ``objects`` is how many objects are read of the store.
+Python. ``cpu s`` is processor time, which other programs beside it change less than ``seconds``;
+``objects`` is how many objects are read of the store.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import string
 import subprocess
 import sys
@@ -54,11 +56,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = options.store or f"{folder}/archive"
         write(store, options.turns)
-        print(f"{'question':<34} {'seconds':>7} {'objects':>7} {'MB printed':>10}")
+        print(f"{'question':<34} {'seconds':>7} {'cpu s':>6} {'objects':>7} {'MB printed':>10}")
         for question in (
             ["blame", "job"],
             ["why", "job", "Result 1000:"],
             ["why", "job", "--gone", "turns are left: 1001"],
+            ["log", "job"],
             ["export", "job", "--delta"],
             ["export", "job", "--turns", "1000..1010"],
         ):
@@ -132,7 +135,7 @@ def ask(question: list[str], store: str, folder: str) -> None:
         "HOLDFAST_STORE": store,
         "PYTHONPATH": str(_ROOT),
     }
-    before = time.perf_counter()
+    before, used = time.perf_counter(), _processor_time()
     with (Path(folder) / "out").open("wb") as out:
         done = subprocess.run(
             [sys.executable, "-c", _COUNTED, *question],
@@ -141,12 +144,18 @@ def ask(question: list[str], store: str, folder: str) -> None:
             stderr=subprocess.PIPE,
             check=False,
         )
-        seconds, size = time.perf_counter() - before, out.tell()
+        seconds, cpu, size = time.perf_counter() - before, _processor_time() - used, out.tell()
     lines = done.stderr.decode().splitlines() or ["-"]
     if done.returncode:
         sys.exit("\n".join(lines))
     words = " ".join(part if " " not in part else repr(part) for part in question)
-    print(f"{words:<34} {seconds:>7.2f} {lines[-1]:>7} {size / 1e6:>10.2f}")
+    print(f"{words:<34} {seconds:>7.2f} {cpu:>6.2f} {lines[-1]:>7} {size / 1e6:>10.2f}")
+
+
+def _processor_time() -> float:
+    """Seconds that all questions so far took of a processor."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":
