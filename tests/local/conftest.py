@@ -1,9 +1,6 @@
 """A state directory of its own for each test, whose server is gone afterwards."""
 
-import contextlib
 import os
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import pytest
 
 from runtime.base.home import Home, state_home
 from runtime.server.process import is_alive, read_info
+from tests.local.helpers import kill_at_once
 
 
 @pytest.fixture
@@ -21,11 +19,5 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     home = state_home()
     yield home
-    info = read_info(home)
-    if is_alive(home) and info is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(info.pid, signal.SIGKILL)
-        end = time.monotonic() + 60
-        while is_alive(home):
-            assert time.monotonic() < end, "the server does not end"
-            time.sleep(0.02)
+    if is_alive(home) and read_info(home) is not None:
+        kill_at_once(home)

@@ -2,8 +2,6 @@
 
 import asyncio
 import atexit
-import os
-import signal
 import socket
 import time
 from pathlib import Path
@@ -17,7 +15,7 @@ from runtime.server.authentic import key_of, signed_converter
 from runtime.server.connection import Target, connect, load_profile
 from runtime.server.embedded import ServerState, server_status
 from runtime.server.leaving import HAND_OVER_SECONDS, leave_in_order
-from runtime.server.process import is_alive, read_info
+from tests.local.helpers import kill_at_once
 
 PROFILES = """
 [profile.default]
@@ -165,15 +163,7 @@ async def test_an_embedded_server_that_dies_each_time(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its log says why; the address is none that the user gave."""
-
-    def just_before() -> None:
-        info = read_info(home)
-        assert info is not None
-        os.kill(info.pid, signal.SIGKILL)
-        while is_alive(home):
-            time.sleep(0.02)
-
-    monkeypatch.setattr(connection, "leave_in_order", just_before)
+    monkeypatch.setattr(connection, "leave_in_order", lambda: kill_at_once(home))
     monkeypatch.setattr(connection, "CONNECT_TRIES", 2)
     assert (
         await refusal(Target())

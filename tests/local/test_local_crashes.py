@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import time
 from contextlib import closing
 
 import pytest
@@ -20,7 +19,7 @@ from runtime.server import embedded as local
 from runtime.server import process as local_process
 from runtime.server.connection import Target
 from runtime.server.embedded import ServerState, ensure_server, server_in_use, server_status
-from tests.local.helpers import client_of, is_running, kill, python, start_job
+from tests.local.helpers import client_of, is_running, kill, kill_at_once, python, start_job
 
 pytestmark = pytest.mark.server
 
@@ -184,12 +183,7 @@ async def test_a_server_that_is_killed_before_it_is_connected_to_is_started_agai
 
     def just_before() -> None:
         if not killed:
-            info = local_process.read_info(home)
-            assert info is not None
-            os.kill(info.pid, signal.SIGKILL)
-            killed.append(info.pid)
-            while local_process.is_alive(home):
-                time.sleep(0.02)
+            killed.append(kill_at_once(home))
         leave_in_order()
 
     leave_in_order = connection.leave_in_order
