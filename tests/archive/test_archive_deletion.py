@@ -181,7 +181,7 @@ def test_a_held_job_is_refused_by_name(store: ObjectStore) -> None:
     }
     both = refusals(store, [LICENCES, SHORT], {})
     assert both[LICENCES] == "nightly/short was forked from it, and stays"
-    assert list(held_jobs(store)) == [JobKey(batch="nightly", job="short")]
+    assert list(held_jobs(store, [])) == [JobKey(batch="nightly", job="short")]
     write_hold(store, SHORT, Hold(kind="release", by="legal", at=AT, reason="settled"))
     assert refusals(store, [LICENCES, SHORT], {}) == {}
 

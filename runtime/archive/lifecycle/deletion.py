@@ -60,19 +60,20 @@ def refusals(store: ObjectStore, jobs: Collection[str], known: Mapping[str, str]
     """Why some of the jobs (by prefix) cannot be deleted, if all the others are.
 
     ``known`` are those of which it is known already. A job whose deletion has begun is not asked
-    again.
+    again. Of one whose hold or tombstone cannot be read nobody knows: it stays, and the others go.
     """
     graves = Tombstones(store)
-    asked = [job for job in jobs if not _begun(store, graves, job)]
-    refused = {job: why for job, why in known.items() if job in asked}
-    for job in asked:
-        if job in refused:
-            continue
-        hold = hold_of(store, job)
-        if hold is not None:
-            refused[job] = f"is held: {hold.told}"
-        elif (until := _locked_until(store, job)) is not None:
-            refused[job] = f"is locked by the bucket until {until.isoformat()}"
+    asked: list[str] = []
+    refused: dict[str, str] = {}
+    for job in jobs:
+        try:
+            if _begun(store, graves, job):
+                continue
+            asked.append(job)
+            if (why := known.get(job) or _kept_by(store, job)) is not None:
+                refused[job] = why
+        except ObjectCorrupt as error:
+            refused[job] = f"may be held, or half deleted: {error}"
     leaning = leaning_on(store, set(jobs))
     # What leans on a job that stays, stays readable; what leans on one that goes must go too.
     for job in asked:
@@ -81,6 +82,18 @@ def refusals(store: ObjectStore, jobs: Collection[str], known: Mapping[str, str]
             refused.setdefault(job, f"{names} was forked from it, and cannot be read without it")
     _keep_what_kept_jobs_need(store, refused, jobs)
     return refused
+
+
+def _kept_by(store: ObjectStore, job: str) -> str | None:
+    """What keeps a job from being deleted by itself.
+
+    Raises:
+        ObjectCorrupt: if its hold cannot be read.
+    """
+    if (hold := hold_of(store, job)) is not None:
+        return f"is held: {hold.told}"
+    until = _locked_until(store, job)
+    return None if until is None else f"is locked by the bucket until {until.isoformat()}"
 
 
 def delete_jobs(

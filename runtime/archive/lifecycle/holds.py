@@ -60,8 +60,15 @@ def write_hold(store: ObjectStore, job: str, hold: Hold) -> None:
     put_next(store, f"{FOLDER}{job}/", lambda _: data)
 
 
-def held_jobs(store: ObjectStore) -> dict[JobKey, Hold]:
-    """The jobs that are held."""
-    jobs = sorted({key.removeprefix(FOLDER).rpartition("/")[0] for key in store.list(FOLDER)})
-    holds = ((job, hold_of(store, job)) for job in jobs)
-    return {keys.job_of(job): hold for job, hold in holds if hold is not None}
+def held_jobs(store: ObjectStore, unreadable: list[str]) -> dict[JobKey, Hold]:
+    """The jobs that are held; ``unreadable`` gets what is wrong with holds that cannot be read."""
+    held: dict[JobKey, Hold] = {}
+    for job in sorted({key.removeprefix(FOLDER).rpartition("/")[0] for key in store.list(FOLDER)}):
+        try:
+            hold = hold_of(store, job)
+        except ObjectCorrupt as error:
+            unreadable.append(str(error))
+            continue
+        if hold is not None:
+            held[keys.job_of(job)] = hold
+    return held

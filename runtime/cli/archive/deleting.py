@@ -89,6 +89,7 @@ def carry_out(
 ) -> dict[str, Any]:
     """Delete the jobs, and what they alone used; what was done, as JSON."""
     from runtime.archive import keys
+    from runtime.archive.gaps import UNREADABLE
     from runtime.archive.lifecycle.deletion import delete_jobs, sweep
     from runtime.client.lifecycle import open_jobs
 
@@ -99,8 +100,16 @@ def carry_out(
     names = [keys.job_prefix(job.batch, job.job) for job in sorted(jobs)]
     done = delete_jobs(store, names, wish, tell=tell)
     waiting = open_jobs(store)
-    # A job that is open may yet take for its own what only deleted ones name.
-    removed = [] if waiting else sweep(store)
+    removed: list[str] = []
+    try:
+        # A job that is open may yet take for its own what only deleted ones name.
+        removed = [] if waiting else sweep(store)
+    except UNREADABLE as error:
+        # The jobs are gone, as was asked: a damaged neighbour must not call that a failure.
+        note(
+            "files, summaries and definitions that only deleted jobs used stay, since what names"
+            f" them cannot be read: {error} ('holdfast verify' tells more)"
+        )
     if not json:
         if waiting:
             note(

@@ -9,8 +9,9 @@ import typer
 from runtime.base.errors import InputError
 from runtime.cli.archive.deleting import By
 from runtime.cli.caller import caller
+from runtime.cli.exit_codes import DIFFERENCE
 from runtime.cli.options import Json, Store
-from runtime.cli.output import json_document, say
+from runtime.cli.output import json_document, note, say
 from runtime.cli.several import AnyJob
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def command(
     'archive delete' and 'archive prune' refuse a job that is held, until 'archive release'. Who
     held and released it stays to be read in the archive. (A bucket's own lock keeps objects from
     all other programs too: docs/deploying.md.)
+
+    Exit code 4: whether some job is held cannot be read; the others are listed.
     """
     from runtime.archive import keys
     from runtime.archive.catalog import find_job
@@ -43,7 +46,12 @@ def command(
     from runtime.cli.stores import archive_of, archive_to_read
 
     if job is None:
-        _tell(held_jobs(archive_to_read(store)), json)
+        unreadable: list[str] = []
+        _tell(held_jobs(archive_to_read(store), unreadable), json)
+        for problem in unreadable:
+            note(f"whether a job is held cannot be read: {problem} ('holdfast verify' tells more)")
+        if unreadable:
+            raise typer.Exit(DIFFERENCE)
         return
     if reason is None or not reason.strip():
         raise InputError("--reason: say why the job is held; it is kept with it")
