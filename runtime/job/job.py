@@ -72,12 +72,13 @@ class Prompt:
     """One turn's prompt: its layout, the delta that makes it from the last one, and what the step
     records beside it.
 
-    ``moved`` says why it does not begin as the last one, if so. ``suffix`` tells projections of the
-    same turn apart, after the provider found one too long. ``told`` is how much of the ledger's
-    background spending ``interim`` tells.
+    ``digests`` are those of the layout's segments. ``moved`` says why it does not begin as the last
+    one, if so. ``suffix`` tells projections of the same turn apart, after the provider found one
+    too long. ``told`` is how much of the ledger's background spending ``interim`` tells.
     """
 
     layout: tuple[Segment, ...]
+    digests: tuple[str, ...]
     delta: LayoutDelta
     execution: dict[str, Any] | None
     nodes: tuple[dict[str, Any], ...]
@@ -439,9 +440,11 @@ class Job:
             "limits": self.limits,
             "ended": self._ended,
         }
+        digests = digests_of(layout)
         return Prompt(
             layout=layout,
-            delta=delta_from(self.shown, previous, layout),
+            digests=digests,
+            delta=delta_from(self.shown, previous, layout, digests),
             execution=self.execution.archived() if self.execution is not None else None,
             nodes=self._nodes,
             condensations=self.condensing.taken,
@@ -506,7 +509,7 @@ class Job:
 
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
         """Book the call, and take the prompt as what the model has seen."""
-        self.desk.shown = digests_of(prompt.layout)
+        self.desk.shown = prompt.digests
         # The call's step has both by now; told once more, they would stand in the next one too.
         self.execution = None
         self.happenings.clear()

@@ -193,7 +193,7 @@ def delta_between(
     """The delta that makes ``layout`` from ``previous``, keeping every stretch that is
     unchanged.
     """
-    return delta_from([segment.digest for segment in previous], reply, layout)
+    return delta_from(digests_of(previous), reply, layout)
 
 
 def digests_of(layout: Iterable[Segment]) -> tuple[str, ...]:
@@ -202,12 +202,17 @@ def digests_of(layout: Iterable[Segment]) -> tuple[str, ...]:
 
 
 def delta_from(
-    previous: Sequence[str], reply: Segment | None, layout: Sequence[Segment]
+    previous: Sequence[str],
+    reply: Segment | None,
+    layout: Sequence[Segment],
+    digests: tuple[str, ...] | None = None,
 ) -> LayoutDelta:
-    """``delta_between``, from the digests of the previous layout's segments alone."""
+    """``delta_between``, from the digests of the previous layout's segments alone; with those of
+    this one's, if they are known.
+    """
     parts: list[Keep | Add | Reply] = []
     reply_digest = reply.digest if reply is not None else None
-    old, new = tuple(previous), digests_of(layout)
+    old, new = tuple(previous), digests_of(layout) if digests is None else digests
     head = common(old, new)
     # Both ends first: most prompts differ in the middle alone, and the matcher is slow.
     tail = 0
