@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress
-from operator import attrgetter, not_
+from operator import attrgetter
 
 from runtime.projection.segments import Segment, common
 
-_TOKENS, _TAIL = attrgetter("tokens"), attrgetter("tail")
+_TOKENS = attrgetter("tokens")
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,11 @@ class Prefix:
 
 def _kept(layout: Sequence[Segment]) -> tuple[Segment, ...]:
     """What is in front of a layout's tail."""
-    return tuple(compress(layout, map(not_, map(_TAIL, layout))))
+    # Behind which nothing stands that is not of it: of a long prompt only the end is looked at.
+    stop = len(layout)
+    while stop and layout[stop - 1].tail:
+        stop -= 1
+    return tuple(layout[:stop])
 
 
 def prefix_of(before: Sequence[Segment], after: Sequence[Segment]) -> Prefix:
