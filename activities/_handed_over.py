@@ -8,20 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import compress, count
-from operator import ne
 from typing import Any
 
+from activities._unchanged import comparable, unchanged
 from runtime.archive.caches import Recent
 from runtime.base.digests import canonical_json
 from runtime.base.open_jobs import open_jobs
 
 MESSAGES = "messages"
-
-_UNLIKE = object()
-"""Stands for a message that is made into bytes each time: 1, 1.0 and True are equal, and their JSON
-is not.
-"""
 
 
 @dataclass(frozen=True)
@@ -33,12 +27,11 @@ class Encoded:
 
     def followed_by(self, messages: Sequence[Any]) -> Encoded:
         """Those of a prompt that may begin as this one does."""
-        # In C, item by item up to the first that differs: a long prompt has thousands of messages.
-        differ = map(ne, self.messages, messages)
-        same = next(compress(count(), differ), min(len(self.messages), len(messages)))
+        same = unchanged(self.messages, messages)
         fresh = messages[same:]
         return Encoded(
-            (*self.messages[:same], *map(_as_it_is, fresh)),
+            # Copies, to compare others with later: whoever has a message may change it.
+            (*self.messages[:same], *map(comparable, deepcopy(fresh))),
             (*self.pieces[:same], *map(canonical_json, fresh)),
         )
 
@@ -62,17 +55,3 @@ def forget(job: str) -> None:
 def _field(name: str, value: Any, encoded: Encoded) -> bytes:
     told = b"[" + b",".join(encoded.pieces) + b"]" if name == MESSAGES else canonical_json(value)
     return canonical_json(name) + b":" + told
-
-
-def _as_it_is(message: Any) -> Any:
-    """The message, to compare with others later; whoever has it may change it."""
-    return deepcopy(message) if _is_text(message) else _UNLIKE
-
-
-def _is_text(value: Any) -> bool:
-    """Whether nothing but texts, and what holds them, is in a value of JSON's kinds."""
-    if type(value) is dict:
-        return all(type(name) is str and _is_text(item) for name, item in value.items())
-    if type(value) is list:
-        return all(map(_is_text, value))
-    return value is None or type(value) is str

@@ -12,10 +12,12 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from importlib import import_module
+from itertools import repeat
+from operator import contains
 from threading import Lock
 from typing import Any
 
@@ -23,8 +25,9 @@ from activities import _scripted
 from activities._answer import Answer, AnswerBuilder, refusal_in
 from activities._captured import CapturedCall, Silence, current
 from activities._failures import StreamBroken
+from activities._lent import Lent
 from activities._options import ModelOptions
-from activities._quiet import quieten
+from activities._quiet import has_listeners, quieten
 from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in
 from activities._script import replies_in
@@ -32,6 +35,7 @@ from activities._unstreamed import fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
 from runtime.base.digests import canonical_json
 from runtime.base.values import Usage
+from runtime.projection.messages import REASONING_ITEMS
 
 _lock = Lock()
 _ready: Any = None
@@ -73,13 +77,20 @@ def library() -> Any:
         return _ready
 
 
+def is_heard() -> bool:
+    """Whether anybody listens to what litellm's callbacks are told."""
+    return has_listeners(library())
+
+
 async def ask(
     options: ModelOptions,
-    messages: Sequence[dict[str, Any]],
+    messages: Lent,
     tools: list[dict[str, Any]] | None,
     captured: CapturedCall,
 ) -> Answer:
     """Call the model once, without retries of litellm's own, reporting to ``captured``.
+
+    The ``messages`` may be changed.
 
     Raises:
         Exception: whatever litellm or the transport raises; ``failure_of`` reads it.
@@ -247,20 +258,16 @@ def _responses_provider(
 
 def _arguments(
     options: ModelOptions,
-    messages: Sequence[dict[str, Any]],
+    messages: Lent,
     tools: list[dict[str, Any]] | None,
     responses: str | None,
 ) -> dict[str, Any]:
     """All of litellm's arguments for the call; ``responses`` is the provider whose Responses API it
     goes to.
     """
-    if responses is None:
-        messages = [
-            {name: value for name, value in m.items() if name != "reasoning_items"}
-            if "reasoning_items" in m
-            else m
-            for m in messages
-        ]
+    if responses is None and any(map(contains, messages, repeat(REASONING_ITEMS))):
+        for message in messages:
+            message.pop(REASONING_ITEMS, None)
     arguments = {**options.arguments, **_fixed(options, messages, tools)}
     if responses in _STATELESS and not arguments.keys() & {"store", "include"}:
         # The archive holds all of a prompt: nothing in it may be a reference to what the provider
@@ -286,12 +293,12 @@ def cost_of(options: ModelOptions, usage: Usage) -> float:
 
 
 def _fixed(
-    options: ModelOptions, messages: Sequence[dict[str, Any]], tools: list[dict[str, Any]] | None
+    options: ModelOptions, messages: Lent, tools: list[dict[str, Any]] | None
 ) -> dict[str, Any]:
     """The arguments that no option may change."""
     fixed: dict[str, Any] = {
         "model": options.name,
-        "messages": list(messages),
+        "messages": messages,
         "stream": options.stream,
         "timeout": options.timeout,
         # Retries are Temporal's, which are bounded and booked.

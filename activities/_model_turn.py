@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities import _handed_over
+from activities import _handed_over, _lent
 from activities._answer import Answer, held_in_pieces, without_secrets
 from activities._captured import CapturedCall, SentRequest
 from activities._failed_attempts import (
@@ -29,7 +29,8 @@ from activities._failed_attempts import (
 )
 from activities._failures import FailureKind, failure_of
 from activities._full_windows import NO_ROOM, left_no_room
-from activities._litellm import ask, cost_of, price
+from activities._lent import Lent
+from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
 from activities._options import ModelOptions
 from activities._reported_usage import reports_usage
@@ -109,6 +110,7 @@ def forget(job: JobKey) -> None:
     """A job has ended: nothing is kept of its prompts."""
     _told.forget(str(job))
     _handed_over.forget(str(job))
+    _lent.forget(str(job))
 
 
 def summary_prompt(
@@ -120,13 +122,15 @@ def summary_prompt(
 
 @dataclass(frozen=True)
 class _Ready:
-    """A turn that is ready to be called: its prompt as segments and as it is sent, and how much of
-    it the provider's cache may have; None for a prompt of its own.
+    """A turn that is ready to be called: its prompt as segments and as it is sent, what of that
+    litellm is handed, and how much of it the provider's cache may have; None for a prompt of its
+    own.
     """
 
     layout: tuple[Segment, ...]
     tokens: int
     messages: Messages
+    lent: Lent
     tools: Tools
     prefix: StoredPrefix | None
 
@@ -247,13 +251,14 @@ class ModelTurn:
         stored = (
             StoredPrefix.of(prefix, prices, call.moved) if self._prompt is turn_prompt else None
         )
-        return _Ready(layout, prefix.tokens, messages, tools, stored)
+        lent = Lent(str(call.key), messages)
+        return _Ready(layout, prefix.tokens, messages, lent, tools, stored)
 
     async def _answer(self, ready: _Ready, under_way: UnderWay) -> Answer:
         layout, messages, tools = ready.layout, ready.messages, ready.tools
         try:
             try:
-                asked = ask(self._in_time(), messages, tools, self._captured)
+                asked = ask(self._in_time(), ready.lent, tools, self._captured)
                 answer = await under_way.asking(asked)
             finally:
                 tell(self._captured.headers)
@@ -271,6 +276,9 @@ class ModelTurn:
             unseen = await self._capture_unseen(messages, tools)
             # The chain of causes may hold headers, and Temporal would keep it.
             raise await _to_its_end(self._fail, layout, failure, unseen) from None
+        # Whoever listens may keep what it is told of, and change it later.
+        if not is_heard():
+            ready.lent.give_back()
         if await self._capture_unseen(messages, tools):
             self._captured.received(
                 canonical_json(asdict(answer) | {"usage": None, "tool_calls": _plain(answer)})

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from activities._captured import current
+from activities._lent import Lent
 from activities._reported_usage import reports_usage
 
 _IN_CALLS = (
@@ -56,6 +57,9 @@ put there.
 _FIXED = "validate_and_fix_openai_messages"
 """litellm's function that makes every message anew, to see what a message of its user's may be."""
 
+_FILES = "update_messages_with_model_file_ids"
+"""litellm's function that looks in every message for files that its proxy keeps."""
+
 _ENDED = "_finalize_completed_stream"
 """What litellm's stream does each time that it is asked for more after its end: it puts the whole
 response together.
@@ -77,6 +81,8 @@ def quieten(lite: Any) -> None:
     main: Any = import_module("litellm.main")
     if (fixed := getattr(main, _FIXED, None)) is not None:
         setattr(main, _FIXED, _if_not_ours(fixed))
+    if (named := getattr(main, _FILES, None)) is not None:
+        setattr(main, _FILES, _if_not_in_call(named))
     streaming: Any = import_module("litellm.litellm_core_utils.streaming_handler")
     if (threaded := getattr(streaming, "asyncify", None)) is not None:
         streaming.asyncify = _of_usage(lite, threaded)
@@ -88,11 +94,14 @@ def quieten(lite: Any) -> None:
 def _unheard(lite: Any) -> bool:
     """Whether this is a call of ours, and nobody listens."""
     # A call that other code of this process makes with litellm is left as it is.
-    if current.get() is None:
-        return False
+    return current.get() is not None and not has_listeners(lite)
+
+
+def has_listeners(lite: Any) -> bool:
+    """Whether a callback is registered."""
     # Importing Gemini's part of litellm registers its cache for good, also where there is none.
     cache = getattr(lite, "cache", None)
-    return not any(
+    return any(
         callback != "cache" or cache is not None
         for name in _LISTS
         for callback in getattr(lite, name, ())
@@ -135,19 +144,24 @@ def _names(messages: Any, mark: str) -> bool:
 
 def _if_not_ours(fixed: Callable[..., Any]) -> Callable[..., Any]:
     """Our messages are what litellm makes of all: with a role, calls as text, no field without a
-    value. Each is copied all the same: a provider's part may change it.
+    value; and they are the call's own.
     """
 
     @wraps(fixed)
     def told(messages: Any) -> Any:
-        if current.get() is None:
-            return fixed(messages=messages)
-        return [
-            {name: value for name, value in message.items() if value is not None}
-            if None in message.values()
-            else message.copy()
-            for message in messages
-        ]
+        return list(messages) if isinstance(messages, Lent) else fixed(messages=messages)
+
+    return told
+
+
+def _if_not_in_call(named: Callable[..., Any]) -> Callable[..., Any]:
+    """Our messages name no files."""
+
+    @wraps(named)
+    def told(messages: Any, *arguments: Any, **options: Any) -> Any:
+        if current.get() is not None:
+            return messages
+        return named(messages, *arguments, **options)
 
     return told
 

@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def reply_to(file: str, messages: Messages, turn: int) -> ScriptedReply:
 
 def replies_in(messages: Messages) -> int:
     """How many replies a prompt has already."""
-    return [message.get("role") for message in messages].count("assistant")
+    return list(map(itemgetter("role"), messages)).count("assistant")
 
 
 def read_reply(value: Any, where: str) -> ScriptedReply:

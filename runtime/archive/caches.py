@@ -45,10 +45,14 @@ class Recent(Generic[V]):
             if len(self._values) > self._most:
                 self._values.popitem(last=False)
 
+    def take(self, key: str) -> V | None:
+        """The value, which is the caller's alone from now on; or None."""
+        with self._lock:
+            return self._values.pop(key, None)
+
     def forget(self, key: str) -> None:
         """Forget a value, if it is remembered."""
-        with self._lock:
-            self._values.pop(key, None)
+        self.take(key)
 
 
 class RecentOfJobs(Generic[V]):

@@ -50,7 +50,10 @@ REASONING = "reasoning"
 _BETWEEN = "\n\n"
 _NAME_LIMIT = 64
 
-_NESTED = ("content", "thinking_blocks", "reasoning_items")
+REASONING_ITEMS = "reasoning_items"
+"""The field of a message in which litellm takes them."""
+
+_NESTED = ("content", "thinking_blocks", REASONING_ITEMS)
 
 Message = dict[str, Any]
 
@@ -113,14 +116,14 @@ class Told:
     marked: frozenset[int]
 
     @property
-    def messages(self) -> list[Message]:
-        """In their order, each a copy: whoever takes them on may change them."""
-        return [_copy(message) for message in (*self.opening, *self.rest)]
+    def messages(self) -> tuple[Message, ...]:
+        """In their order. Later prompts take them over: who changes messages changes copies."""
+        return (*self.opening, *self.rest)
 
 
 def messages_of(layout: Sequence[Segment], marks: Marks = NO_MARKS) -> list[Message]:
     """The messages of a prompt; see ``told``."""
-    return told(layout, marks).messages
+    return list(told(layout, marks).messages)
 
 
 def told(layout: Sequence[Segment], marks: Marks = NO_MARKS, last: Told | None = None) -> Told:
@@ -189,9 +192,10 @@ def _exchanges_kept(last: Told, same: int, marked: frozenset[int]) -> int:
     return bisect_right(last.starts, end)
 
 
-def _copy(message: Message) -> Message:
+def copied(message: Message) -> Message:
+    """A copy of a message, of which anything may be changed."""
     made = message.copy()
-    # Most contents are texts: this is all that a turn does with what is old.
+    # Most contents are texts.
     if calls := made.get("tool_calls"):
         made["tool_calls"] = [{**call, "function": dict(call["function"])} for call in calls]
     elif made["role"] != "assistant" and type(made["content"]) is str:
@@ -265,7 +269,7 @@ def _assistant(reply: Segment, names: Sequence[str]) -> Message:
         for block in thoughts
         if block.get("type") == REASONING and block.get("encrypted_content")
     ]:
-        message["reasoning_items"] = items
+        message[REASONING_ITEMS] = items
     if reply.tool_calls:
         message["tool_calls"] = [
             {

@@ -9,6 +9,7 @@ from runtime.projection.messages import (
     NO_TEXT,
     Marks,
     Told,
+    copied,
     messages_of,
     told,
     tools_of,
@@ -176,15 +177,15 @@ def test_a_prompt_is_told_as_it_would_be_without_the_last(
     layout: list[Segment], data: st.DataObject
 ) -> None:
     """What is taken over of the messages of the prompt before is what would be made anew; and
-    nobody who changes messages changes those of a later prompt.
+    nobody who changes copies changes the messages of a later prompt.
     """
     last: Told | None = None
     most = data.draw(st.sampled_from([0, 4]))
     for _ in range(4):
         marks = Marks(most, data.draw(st.integers(0, len(layout))))
         made = told(layout, marks, last)
-        assert made.messages == messages_of(list(layout), marks)
-        for message in made.messages:
+        assert list(made.messages) == messages_of(list(layout), marks)
+        for message in map(copied, made.messages):
             message["content"] = "changed"
             for call in message.get("tool_calls", ()):
                 call["function"]["name"] = "changed"
