@@ -28,7 +28,7 @@ from runtime.archive.forms import (
     Step,
 )
 from runtime.archive.forms.attempt import LayoutSize, changes_of
-from runtime.archive.forms.base import sized
+from runtime.archive.forms.base import Sized, sized
 from runtime.archive.frames import compress
 from runtime.archive.naming import Naming
 from runtime.archive.packing import pack_before
@@ -124,7 +124,6 @@ class JobArchive(JobReader):
             "layout": LayoutSize(
                 digest=layout.digest, segments=len(layout.segments), bytes=len(layout.document)
             ),
-            "request": sized(attempt.request),
             "start": self.naming.start(attempt),
         }
         previous: StepRef | None = None
@@ -139,7 +138,13 @@ class JobArchive(JobReader):
             flat = attempt.turn % KEYFRAME_EVERY == 0
             planned = plan(key, base, attempt.request, layout.document, flat=flat)
             form = Attempt.like(
-                attempt, number=number, previous=previous, **outcome, **same, **planned.fields
+                attempt,
+                number=number,
+                previous=previous,
+                request=Sized(digest=planned.digest, bytes=len(attempt.request)),
+                **outcome,
+                **same,
+                **planned.fields,
             )
             written, archived = self.objects.put(key, form, planned.parts)
             if written:

@@ -15,15 +15,16 @@ and be stored once.)
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
 from runtime.archive.container import ArchivedObject, Part, unseal
 from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
-from runtime.archive.difference import Literal, Op, difference
+from runtime.archive.difference import Copy, Literal, Op, difference
 from runtime.archive.frames import compress
 from runtime.archive.keys import attempt_key_in, job_prefix_in, parse_turn_key
 from runtime.archive.recipe import (
@@ -73,22 +74,48 @@ class Place:
         return len(self.levels.keys() | set(self.chain))
 
 
+class Begun(NamedTuple):
+    """The SHA-256 of the first ``length`` bytes of a document, as far as these go: a document that
+    begins so is hashed from there on.
+    """
+
+    length: int
+    state: Any
+
+    def upto(self, length: int, document: bytes) -> Begun:
+        """That of more of a document, the first of which are these."""
+        # A hash changes with what is added, and other documents go on with this one.
+        state = self.state.copy()
+        state.update(memoryview(document)[self.length : length])
+        return Begun(length, state)
+
+
+NOT_BEGUN = Begun(0, hashlib.sha256())
+
+
 @dataclass(frozen=True)
 class Request:
-    """An attempt's documents: the wire request, and the layout as one JSON line a segment."""
+    """An attempt's documents: the wire request, and the layout as one JSON line a segment.
+
+    ``begun`` is of what the wire request has in common with the one before, where that is known.
+    """
 
     place: Place
     wire: bytes
     layout: bytes
+    begun: Begun = NOT_BEGUN
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to store a request: the header's fields and the parts of the attempt's object."""
+    """How to store a request: the header's fields and the parts of the attempt's object, and the
+    digest of the wire request.
+    """
 
     request: Request
     fields: Mapping[str, Any]
     parts: tuple[Part, ...]
+    digest: str
 
 
 def plan(
@@ -100,7 +127,10 @@ def plan(
     """
     old_wire, old_layout = (parent.wire, parent.layout) if parent else (b"", b"")
     old = parent.place if parent else Place("", (), (), (), {})
-    wire_ops = solid(old.wire, difference(old_wire, wire))
+    differs = difference(old_wire, wire)
+    begun = _begun(parent, wire, differs)
+    digest = f"sha256:{begun.upto(len(wire), wire).state.hexdigest()}"
+    wire_ops = solid(old.wire, differs)
     layout_ops = solid(old.layout, difference(old_layout, layout))
     place = Place(
         key, compose(old.wire, wire_ops, key), compose(old.layout, layout_ops, key), (key,), {}
@@ -111,11 +141,24 @@ def plan(
         fields = {"base": parent.place.key, "level": 0, "sources": None}
         recipe = encode_ops(wire_ops) + encode_ops(layout_ops)
         own = _own_bytes(wire, wire_ops), _own_bytes(layout, layout_ops)
-        return Plan(Request(relative, wire, layout), fields, _parts(recipe, *own))
-    return _plan_flat(_place(place, parent, 0, chained=False), wire, layout)
+        return Plan(Request(relative, wire, layout, begun), fields, _parts(recipe, *own), digest)
+    flatly = Request(_place(place, parent, 0, chained=False), wire, layout, begun)
+    return _plan_flat(flatly, digest)
 
 
-def _plan_flat(place: Place, wire: bytes, layout: bytes) -> Plan:
+def _begun(parent: Request | None, wire: bytes, differs: list[Op]) -> Begun:
+    """The hash of what ``wire`` has in common with the request before, which goes on from the hash
+    of what that one had in common with its own.
+    """
+    match differs:
+        case [Copy(offset=0, length=head), *_] if parent is not None:
+            known = parent.begun if parent.begun.length <= head else NOT_BEGUN
+            return known.upto(head, wire)
+    return NOT_BEGUN
+
+
+def _plan_flat(request: Request, digest: str) -> Plan:
+    place, wire, layout = request.place, request.wire, request.layout
     level, absorbed = (0, frozenset[str]()) if _fits(place) else _choose(place)
     wire_extents, wire_own = absorb(place.wire, absorbed, place.key)
     layout_extents, layout_own = absorb(place.layout, absorbed, place.key)
@@ -125,7 +168,7 @@ def _plan_flat(place: Place, wire: bytes, layout: bytes) -> Plan:
     own = b"".join(wire[a:b] for a, b in wire_own), b"".join(layout[a:b] for a, b in layout_own)
     fields = {"base": None, "level": level, "sources": _grouped(sources)}
     stored = Place(place.key, wire_extents, layout_extents, (place.key,), levels)
-    return Plan(Request(stored, wire, layout), fields, _parts(recipe, *own))
+    return Plan(replace(request, place=stored), fields, _parts(recipe, *own), digest)
 
 
 def _choose(place: Place) -> tuple[int, frozenset[str]]:

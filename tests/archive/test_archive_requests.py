@@ -33,6 +33,7 @@ from runtime.archive.recipe import (
 )
 from runtime.archive.requests import MOST_READS, RequestReader, plan
 from runtime.archive.stores import MemoryStore
+from runtime.base.digests import digest_bytes
 from tests.tiers.tiers import examples
 
 _LINES = [b"%d: a line that is long enough to be worth a copy of its own\n" % n for n in range(12)]
@@ -203,6 +204,21 @@ def test_a_changing_block_costs_little_more_than_itself() -> None:
     assert sum(sizes) / len(sizes) < 1000
 
 
+def test_a_request_is_hashed_from_where_it_is_new() -> None:
+    """However long it is: what it has in common with the one before was hashed then."""
+    wire, parent, hashed = b"{", None, []
+    for turn in range(1, 40):
+        wire += b'{"turn": %d, "said": "%s"}, ' % (turn, b"word " * 200)
+        # Behind the transcript stands what is the same in each request.
+        whole = wire + b'"tools": []}'
+        key = f"b/j/turns/r/00000/{turn:07d}.attempt-001"
+        planned = plan(key, parent, whole, b"", flat=turn % 32 == 0)
+        assert planned.digest == digest_bytes(whole)
+        hashed.append(len(whole) - (0 if parent is None else parent.begun.length))
+        parent = planned.request
+    assert max(hashed[1:]) < 2_100
+
+
 @settings(max_examples=examples(15))
 @given(seed=st.integers(0, 1 << 30))
 def test_any_history_of_requests_comes_back(seed: int) -> None:
@@ -223,6 +239,7 @@ def test_any_history_of_requests_comes_back(seed: int) -> None:
         wire, layout = b"".join(new), b"".join(line.upper() for line in new)
         key = f"b/j/turns/r/00000/{turn:07d}.attempt-001"
         planned = plan(key, parent, wire, layout, flat=turn % 32 == 0)
+        assert planned.digest == digest_bytes(wire)
         objects[key] = planned
         parent, old = planned.request, new
         assert parent.place.reads <= MOST_READS
