@@ -39,6 +39,7 @@ from tests.eventually import eventually
 from tests.replay.replays import rerun, reset_job, turn_of
 from workflows import batch as batches
 from workflows.batch import BatchWorkflow
+from workflows.job import JobWorkflow
 from workflows.messages import (
     BatchCarried,
     BatchOrder,
@@ -440,16 +441,29 @@ async def test_a_job_of_the_run_before_is_withdrawn_while_another_starts(
 async def test_a_withdrawn_job_that_is_gone_from_the_server_holds_nothing_up(
     stage: Stage, control: Control
 ) -> None:
-    """The batch goes on to its pages, though it cannot cancel that job."""
-    ghost = Followed(job="ghost", run=str(uuid.uuid4()))
+    """The batch goes on to its pages, though it cannot cancel that job, and ends."""
+    kept = stage.order([{"code": "finish(1)"}], id="kept")
+    keeper = await stage.client.start_workflow(
+        JobWorkflow.run,
+        kept,
+        id=job_workflow_id(kept.key),
+        task_queue=f"{stage.queue}-nobody",
+    )
+    open_ = (
+        Followed(job="ghost", run=str(uuid.uuid4())),
+        # While it is open, so is the batch.
+        Followed(job="kept", run=keeper.result_run_id or ""),
+    )
     batch = await stage.client.start_workflow(
         BatchWorkflow.run,
-        BatchOrder(batch=stage.batch, carried=BatchCarried(concurrency=2, open=(ghost,))),
+        BatchOrder(batch=stage.batch, carried=BatchCarried(concurrency=4, open=open_)),
         id=batch_workflow_id(stage.batch),
         task_queue=batch_queue(stage.batch),
         memo={"archive": archive_id(stage.store)},
+        # With the start: it would know soon that the job is gone.
+        start_signal="withdraw",
+        start_signal_args=[Note.of("ghost")],
     )
-    await batch.signal(BatchWorkflow.withdraw, Note.of("ghost"))
 
     async def has_failed() -> bool:
         history = await batch.fetch_history()
@@ -457,11 +471,12 @@ async def test_a_withdrawn_job_that_is_gone_from_the_server_holds_nothing_up(
 
     await eventually(has_failed, "the job cannot be cancelled")
     specs = [stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(6)]
-    plan = await control.plan(batch_of(stage, specs, concurrency=2), rerun_failed=False)
+    plan = await control.plan(batch_of(stage, specs, concurrency=4), rerun_failed=False)
     await control.submit(plan)
     for spec in specs:
         await eventually(lambda job=spec.id: ends(control, stage, job), "a job of a page ends")
-    await batch.terminate()
+    await keeper.terminate()
+    await batch.result()
     await replayer().replay_workflow(await batch.fetch_history())
 
 
