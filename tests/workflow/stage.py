@@ -163,7 +163,12 @@ class Stage:
         """Replay the history of every job that was started, as a worker without a cache would."""
         for workflow_id in self.started:
             history = await self.client.get_workflow_handle(workflow_id).fetch_history()
-            await replayer().replay_workflow(history)
+            try:
+                await replayer().replay_workflow(history)
+            except Exception as error:
+                # The server, and the history with it, is gone with the tests.
+                error.add_note(told(history))
+                raise
 
 
 def replayer(home: Home | None = None) -> Replayer:
@@ -181,6 +186,21 @@ def replayer(home: Home | None = None) -> Replayer:
         # Without the limit of 2 s for an activation, which tells how busy the machine is.
         debug_mode=True,
     )
+
+
+def told(history: WorkflowHistory) -> str:
+    """The events of a history, a line each: number, seconds since the first, kind, and what is
+    called or woken.
+    """
+    began = history.events[0].event_time.ToNanoseconds()
+    lines = []
+    for event in history.events:
+        about = getattr(event, event.WhichOneof("attributes") or "", None)
+        names = [getattr(about, name, "") for name in ("activity_id", "timer_id", "marker_name")]
+        seconds = (event.event_time.ToNanoseconds() - began) / 1e9
+        kind = EventType.Name(event.event_type).removeprefix("EVENT_TYPE_")
+        lines.append(f"{event.event_id} {seconds:.3f} {kind} {' '.join(filter(None, names))}")
+    return "\n".join(lines)
 
 
 def events_of(history: WorkflowHistory, kind: str) -> list[Any]:
