@@ -44,7 +44,15 @@ def handed_over(job: str, request: Mapping[str, Any]) -> bytes:
     """The canonical JSON of a request of ``job``'s, which has ``messages``."""
     encoded = (_last.get(job) or Encoded()).followed_by(request[MESSAGES])
     _last.put(job, encoded)
-    return b"{" + b",".join(_field(name, request[name], encoded) for name in sorted(request)) + b"}"
+    names = sorted(request)
+    place = names.index(MESSAGES)
+    head = b"{" + b"".join(_field(n, request[n]) + b"," for n in names[:place])
+    tail = b"]" + b"".join(b"," + _field(n, request[n]) for n in names[place + 1 :]) + b"}"
+    pieces = [*encoded.pieces] or [b""]
+    pieces[0] = head + canonical_json(MESSAGES) + b":[" + pieces[0]
+    pieces[-1] += tail
+    # In one go: a copy of a long prompt's megabytes costs more than all that is new in it.
+    return b",".join(pieces)
 
 
 def forget(job: str) -> None:
@@ -52,6 +60,5 @@ def forget(job: str) -> None:
     _last.forget(job)
 
 
-def _field(name: str, value: Any, encoded: Encoded) -> bytes:
-    told = b"[" + b",".join(encoded.pieces) + b"]" if name == MESSAGES else canonical_json(value)
-    return canonical_json(name) + b":" + told
+def _field(name: str, value: Any) -> bytes:
+    return canonical_json(name) + b":" + canonical_json(value)
