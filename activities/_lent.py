@@ -43,7 +43,9 @@ class Lent(list[Message]):
         self._job = job
         self._whole = _Returned(
             tuple(self),
-            (*last.originals[:same], *map(comparable, originals[same:])),
+            # These messages, not those that they are equal to: a prompt takes over the very same,
+            # and to compare a message with itself costs nothing.
+            (*originals[:same], *map(comparable, originals[same:])),
             (*last.handed[:same], *map(comparable, fresh)),
         )
 

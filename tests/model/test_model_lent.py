@@ -53,6 +53,15 @@ def test_a_turn_copies_its_news_alone(prompt: list[Any]) -> None:
     assert copies == [41, *[1] * 9]
 
 
+def test_messages_that_a_prompt_takes_over_are_compared_with_themselves(prompt: list[Any]) -> None:
+    """Those at a prompt's end are made anew once, and are the same ones from then on."""
+    Lent(JOB, copy.deepcopy(prompt)).give_back()
+    Lent(JOB, prompt).give_back()
+    kept = _returned.get(JOB)
+    assert kept is not None
+    assert [one is other for one, other in zip(kept.originals, prompt, strict=True)] == [True] * 40
+
+
 @pytest.mark.parametrize("place", [0, 17, 39])
 def test_what_a_call_has_changed_is_copied_anew(prompt: list[Any], place: int) -> None:
     """From the first message on that is not what it was; the prompt's own are never changed."""
