@@ -31,7 +31,7 @@ def waiting_question(archive: JobArchive) -> Waiting | None:
         ObjectCorrupt: if the question cannot be read; that of a job which has ended is not asked
             for, whatever its end says.
     """
-    runs = [run for run in archive.runs() if not keys.is_side_run(run)]
+    runs = archive.runs()
     if not runs or archive.has_end(runs[-1]):
         return None
     listed = archive.store.list(keys.run_prefix(archive.prefix, runs[-1]))

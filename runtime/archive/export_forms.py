@@ -14,7 +14,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.requests import Edit, RequestReader
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ObjectCorrupt
-from runtime.projection.segments import Keep, Segment, delta_from
+from runtime.projection.segments import Keep, Segment, delta_from, digests_of
 
 
 class Form(Protocol):
@@ -70,14 +70,15 @@ class Delta:
 
     def __init__(self, archive: JobArchive) -> None:
         self._reader = RequestReader(archive.store.get)
-        self._before: list[str] = []
+        self._before: tuple[str, ...] = ()
         self._told: set[str] = set()
         self._key: str | None = None
         self._wire = b""
 
     def layout(self, layout: tuple[Segment, ...]) -> dict[str, Any]:
         """``layout_delta``, ``segments`` (their number) and ``new_segments``."""
-        parts = delta_from(self._before, None, layout).parts
+        digests = digests_of(layout)
+        parts = delta_from(self._before, None, layout, digests).parts
         told = [
             [p.start, p.stop] if isinstance(p, Keep) else p.segment.digest
             for p in parts
@@ -89,7 +90,7 @@ class Delta:
             if p.op == "add" and (s := p.segment).digest not in self._told
         }
         self._told |= new.keys()
-        self._before = [segment.digest for segment in layout]
+        self._before = digests
         return {"layout_delta": told, "segments": len(layout), "new_segments": new}
 
     def request(self, key: str) -> dict[str, Any]:

@@ -159,8 +159,7 @@ def _tell(log: Log, now: UnderWay | None) -> None:
     if log.earlier:
         say(f"earlier runs: {', '.join(map(_earlier_text, log.earlier))}; --run shows one")
     rows = (log.turns, log.summaries, log.condensations)
-    if lines := list(lines_of(*rows, gaps, log.events or (), log.effects or ())):
-        say_all(lines)
+    say_all(lines_of(*rows, gaps, log.events or (), log.effects or ()))
     if gaps:
         say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {log.name}'")
     _tell_capture(log.turns)

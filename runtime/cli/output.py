@@ -40,7 +40,7 @@ def say(text: str) -> None:
 
 def say_all(lines: Iterable[str]) -> None:
     """``say`` of many lines, sent at once. Each is cleaned by itself: none may hide another."""
-    typer.echo("\n".join(map(clean, lines)), file=stdout())
+    typer.echo("".join(f"{clean(line)}\n" for line in lines), file=stdout(), nl=False)
 
 
 def write(text: str) -> None:

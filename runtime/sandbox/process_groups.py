@@ -73,19 +73,24 @@ def _parent() -> Path | None:
 
 
 def _of_version_1() -> Path | None:
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if "pids" in controllers.split(","):
-            return _mounted("cgroup", "pids", path)
-    return None
+    path = _own("pids")
+    return None if path is None else _mounted("cgroup", "pids", path)
 
 
 def _of_version_2() -> Path | None:
+    path = _own("")
+    if path is None:
+        return None
+    group = _mounted("cgroup2", "", path)
+    return group if group is not None and _may_divide(group, path) else None
+
+
+def _own(controller: str) -> str | None:
+    """The path of this process' group in a controller's hierarchy; that of version 2 names none."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
-        if line.startswith("0::"):
-            path = line.removeprefix("0::")
-            group = _mounted("cgroup2", "", path)
-            return group if group is not None and _may_divide(group, path) else None
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return path
     return None
 
 
