@@ -150,6 +150,14 @@ def wait_for(
         time.sleep(0.01)
 
 
+def damage(path: Path) -> None:
+    """Change a byte in the middle of an object of an archive."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(bytes(data))
+
+
 def script(*statements: str, delay: float = 0.0) -> str:
     """A script file whose replies are ``statements``, each after ``delay`` seconds."""
     replies: Sequence[dict[str, Any]] = [{"code": code, "delay": delay} for code in statements]

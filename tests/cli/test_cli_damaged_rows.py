@@ -16,6 +16,7 @@ from runtime.archive.stores import open_store
 from runtime.base.digests import digest_bytes
 from runtime.base.values import Usage
 from runtime.cli.main import main
+from tests.cli.command_line import damage
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, segment
@@ -44,27 +45,27 @@ def job(root: Path, batch: str, id: str, *, is_open: bool = False, patch: bool =
         written.archive.write_end(end)
 
 
-def harm(root: Path, folder: str) -> None:
-    """Damage the one object of the sub-job in a folder."""
-    (path,) = (one for one in (root / "night" / HARMED / folder).rglob("*") if one.is_file())
-    path.chmod(0o600)
-    path.write_bytes(b"damaged")
+def harm(root: Path, pattern: str) -> None:
+    """Damage the one object of the sub-job whose key is of a pattern."""
+    (path,) = (one for one in (root / "night" / HARMED).rglob(pattern) if one.is_file())
+    damage(path)
+
+
+@pytest.fixture
+def root(tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the archive is that commands read."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    return tmp_path / "archive"
 
 
 @pytest.mark.parametrize("what", ["definition", "start", "patch"])
 def test_a_damaged_object_makes_its_job_a_damaged_row(
-    tmp_path: Path,
-    clean_environment: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    what: str,
+    root: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     """``results``, ``errors``, ``compare``, ``export --format inspect`` and ``ls`` tell the others.
     A patch is told of by those alone that read it.
     """
-    root = tmp_path / "archive"
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HOLDFAST_STORE", str(root))
     for batch in ("night", "other"):
         job(root, batch, "whole")
         harmed = batch == "night"
@@ -79,7 +80,7 @@ def test_a_damaged_object_makes_its_job_a_damaged_row(
         (root / "night" / HARMED / "runs").mkdir(exist_ok=True)
         (root / "night" / HARMED / "runs" / "run").write_bytes(b"damaged")
     elif what == "definition":
-        harm(root, "definition")
+        harm(root, "definition/*")
 
     def said(*arguments: str) -> str:
         capsys.readouterr()
@@ -105,28 +106,18 @@ def test_a_damaged_object_makes_its_job_a_damaged_row(
 
 @pytest.mark.parametrize("what", ["end", "question"])
 def test_what_waits_is_told_beside_a_job_that_cannot_be_read(
-    tmp_path: Path,
-    clean_environment: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    what: str,
+    root: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     """A job that has ended asks nothing, whatever its end says; one that asks what cannot be read
     is named, and the others are listed.
     """
-    root = tmp_path / "archive"
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HOLDFAST_STORE", str(root))
     asked = {"id": "q", "tool": "pay", "args": [3], "kwargs": {}, "asked_at": "2026-01-01"}
     for id in ("whole", HARMED):
         is_open = id == "whole" or what == "question"
         job(root, "night", id, is_open=is_open)
         archive = JobArchive(open_store(str(root)), "night", id)
         archive.write_effect("run", 1, QUESTIONS, {"question": asked})
-    harmed = root / "night" / HARMED
-    (path,) = harmed.rglob("ends/run" if what == "end" else f"*effect-{QUESTIONS}")
-    path.chmod(0o600)
-    path.write_bytes(b"damaged")
+    harm(root, "ends/run" if what == "end" else f"*effect-{QUESTIONS}")
     code = main(["approvals", "--json"])
     said = capsys.readouterr()
     assert [row["job"] for row in json.loads(said.out)] == ["night/whole"]

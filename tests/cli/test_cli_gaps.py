@@ -12,7 +12,7 @@ import pytest
 
 from runtime.archive.stores import open_store
 from runtime.cli.main import main
-from tests.cli.command_line import Done
+from tests.cli.command_line import Done, damage
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, eventful_job
@@ -34,11 +34,7 @@ class Damaged:
         (self.store / key).unlink()
 
     def flip(self, key: str) -> None:
-        path = self.store / key
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
-        path.chmod(0o600)
-        path.write_bytes(bytes(data))
+        damage(self.store / key)
 
     def __call__(self, *arguments: str) -> Done:
         self.capture.readouterr()

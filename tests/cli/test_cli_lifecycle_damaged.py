@@ -12,6 +12,7 @@ from runtime.archive.forms import NewEnd
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.cli.main import main
+from tests.cli.command_line import damage
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, chat, write_run
@@ -34,13 +35,6 @@ def archive(tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyP
     for words in (["hold", "old/held"], ["hold", "old/kept"], ["delete", "old/gone"]):
         assert main(["archive", *words, "--reason", "case 7", "--by", "legal"]) == 0
     return tmp_path / "archive"
-
-
-def damage(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.chmod(0o600)
-    path.write_bytes(bytes(data))
 
 
 def test_a_hold_that_cannot_be_read_keeps_its_job_alone(
