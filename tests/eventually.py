@@ -11,7 +11,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from temporalio.client import WorkflowHandle
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowHandle
+
+from runtime.client.own_runs import describe
 
 PAUSE = 0.02
 SECONDS = 240.0
@@ -41,6 +45,21 @@ def alive(pid: int) -> bool:
         ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
+
+
+async def forgotten(client: Client, workflow_id: str, run: str = "") -> None:
+    """Have Temporal delete a workflow's newest run, or ``run``, as it does after some days, and
+    wait until it has.
+    """
+    execution = WorkflowExecution(workflow_id=workflow_id, run_id=run)
+    await client.workflow_service.delete_workflow_execution(
+        DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)
+    )
+
+    async def is_gone() -> bool:
+        return await describe(client, workflow_id, run or None) is None
+
+    await eventually(is_gone, f"Temporal has forgotten {workflow_id}")
 
 
 async def until_phase(handle: WorkflowHandle[Any, Any], phase: str) -> None:

@@ -7,17 +7,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.base.home import state_home
 from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client import control
-from runtime.client.own_runs import describe
 from runtime.server.embedded import NAMESPACE, ensure_server
-from tests.cli.command_line import CommandLine, Done, counting, script, wait_for
-from tests.eventually import eventually
+from tests.cli.command_line import CommandLine, Done, counting, damage, script, wait_for
+from tests.eventually import forgotten
 from tests.workflow.stage import replayer
 
 pytestmark = pytest.mark.server
@@ -60,18 +57,8 @@ async def replay(batch: str) -> None:
         await replayer(state_home()).replay_workflow(history)
 
 
-async def forgotten(batch: str) -> None:
-    """Have Temporal forget a batch, as it does after some days."""
-    client = await connected()
-    execution = WorkflowExecution(workflow_id=batch_workflow_id(batch))
-    await client.workflow_service.delete_workflow_execution(
-        DeleteWorkflowExecutionRequest(namespace=NAMESPACE, workflow_execution=execution)
-    )
-
-    async def is_gone() -> bool:
-        return await describe(client, execution.workflow_id) is None
-
-    await eventually(is_gone, "Temporal has forgotten the batch")
+async def forget(batch: str) -> None:
+    await forgotten(await connected(), batch_workflow_id(batch))
 
 
 def mixed(cli: CommandLine, batch: str) -> Path:
@@ -197,10 +184,9 @@ def test_a_batch_that_cannot_begin_holds_up_no_other(cli: CommandLine) -> None:
     for name in "abc":
         jobs = (f"id: {id}, model: scripted/bad.yaml" for id in ("bad", "harmed"))
         assert cli("run", cli.jobs(*jobs, batch=f"of-{name}")).code == 1
-    asyncio.run(forgotten("of-b"))
+    asyncio.run(forget("of-b"))
     (end,) = (cli.home / "archive" / "of-c" / "harmed" / "ends").iterdir()
-    end.chmod(0o600)
-    end.write_bytes(b"damaged")
+    damage(end)
     rows = cli("retry", "--where", "batch~of- and job=bad or batch=of-c", "--json").json()
     unknown = (
         "Temporal does not know batch 'of-b' any more, so nobody knows its limits and its budget:"

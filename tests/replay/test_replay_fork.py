@@ -4,12 +4,7 @@ run.
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
-from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
 from activities.record import RunName
@@ -21,6 +16,7 @@ from runtime.base.errors import InputError, NotFound
 from runtime.base.values import JobKey
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
+from tests.eventually import forgotten
 from tests.replay.replays import fork_job, reexecution, replayed, rerun, reset_job
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage, activities_of
@@ -61,26 +57,6 @@ async def _recorded(stage: Stage) -> tuple[JobOutcome, JobArchive]:
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, TURNS)
     assert len(archive.runs()) > 1
     return outcome, archive
-
-
-async def _forget(stage: Stage, workflow_id: str, run: str) -> None:
-    """Have Temporal delete a run, and wait until it has."""
-    service, execution = (
-        stage.client.workflow_service,
-        WorkflowExecution(workflow_id=workflow_id, run_id=run),
-    )
-    namespace = stage.client.namespace
-    await service.delete_workflow_execution(
-        DeleteWorkflowExecutionRequest(namespace=namespace, workflow_execution=execution)
-    )
-    async with asyncio.timeout(200):
-        while True:
-            try:
-                await stage.client.get_workflow_handle(workflow_id, run_id=run).describe()
-            except RPCError as error:
-                assert error.status is RPCStatusCode.NOT_FOUND
-                return
-            await asyncio.sleep(0.05)
 
 
 async def test_forks_and_resets_go_on_from_before_and_after_a_checkpoint(stage: Stage) -> None:
@@ -156,7 +132,7 @@ async def test_a_run_that_temporal_forgot_can_be_forked_and_not_reset(stage: Sta
     on.
     """
     outcome, archive = await stage.run(["n = 1", "n += 1", "n += 1", "finish(n)"], id="job")
-    await _forget(stage, stage.started.pop(), outcome.run)
+    await forgotten(stage.client, stage.started.pop(), outcome.run)
     with pytest.raises(NotFound, match=r"fork .*job@3 --as ID"):
         await reset_job(stage, "job", rerun(stage, "job", outcome.run, 3))
     assert list(archive.store.list(f"{archive.prefix}/replays/")) == []

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 from stage import Stage
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowHandle
-from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
 from activities.batch_contracts import AgainOrder, Followed, FollowOrder, PageOrder, PageRef
@@ -19,28 +15,10 @@ from runtime.archive.pages import write_page
 from runtime.archive.stores import open_store
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
-from tests.eventually import eventually
+from tests.eventually import forgotten
 from workflows.job import JobWorkflow
-from workflows.messages import JobOutcome
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
-
-
-async def deleted(client: Client, handle: WorkflowHandle[JobWorkflow, JobOutcome]) -> None:
-    """Has the server forget a workflow."""
-    execution = WorkflowExecution(workflow_id=handle.id, run_id=handle.result_run_id)
-    await client.workflow_service.delete_workflow_execution(
-        DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)
-    )
-
-    async def gone() -> bool:
-        try:
-            await handle.describe()
-        except RPCError as error:
-            return error.status is RPCStatusCode.NOT_FOUND
-        return False
-
-    await eventually(gone, "the server has forgotten it")
 
 
 async def test_a_job_that_the_server_forgot_has_ended(stage: Stage) -> None:
@@ -49,7 +27,7 @@ async def test_a_job_that_the_server_forgot_has_ended(stage: Stage) -> None:
     handle = await stage.client.start_workflow(
         JobWorkflow.run, order, id=job_workflow_id(order.key), task_queue=f"{stage.queue}-nobody"
     )
-    await deleted(stage.client, handle)
+    await forgotten(stage.client, handle.id)
     batches = BatchActivities(open_store(str(stage.path)), stage.client)
     asked = FollowOrder(
         batch=order.key.batch, jobs=(Followed(job=order.key.job, run=handle.result_run_id or ""),)
