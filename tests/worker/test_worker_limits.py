@@ -168,7 +168,11 @@ async def test_no_ten_seconds_have_more_calls_than_the_limit(
 
 
 async def test_a_small_batch_is_not_kept_by_a_large_one(hall: Hall) -> None:
-    """Of the calls that wait, both get every other one; and the limit can be changed meanwhile."""
+    """Of the calls that wait, both get every other one; and the limit can be changed meanwhile.
+
+    A call that a busy server could not hand over in time goes to the end of its queue, so most of
+    the small batch's are looked at, not all.
+    """
     await hall.work(2, Limit(requests_per_minute=FAST / 2, concurrent=CONCURRENT))
     large = await hall.start("large", 60, 1)
     held = 2 * CONCURRENT
@@ -182,8 +186,8 @@ async def test_a_small_batch_is_not_kept_by_a_large_one(hall: Hall) -> None:
     # The workers have as many calls as they take, which are answered when all others wait.
     await eventually(lambda: len(hall.counter.arrivals) == held, "the workers are busy")
     await wait("large", 60, 60 - held)
-    small = await hall.start("small", 3, 1)
-    await wait("small", 3, 3)
+    small = await hall.start("small", 6, 1)
+    await wait("small", 6, 6)
     await set_limit(hall.client, hall.queue, Limit(requests_per_minute=FAST))
     hall.counter.gate.set()
     await small.result()
@@ -191,10 +195,10 @@ async def test_a_small_batch_is_not_kept_by_a_large_one(hall: Hall) -> None:
     (state,) = await limited(hall.client, [hall.queue])
     assert (state.account.limit.requests_per_minute, state.rate) == (FAST, FAST / 60)
     batches = hall.counter.batches
-    assert (len(batches), set(batches[:held])) == (63, {"large"})
+    assert (len(batches), set(batches[:held])) == (66, {"large"})
+    most = [place for place, batch in enumerate(batches) if batch == "small"][:4]
     # Calls that two workers have at once may arrive in another order than they were given.
-    last = len(batches) - batches[::-1].index("small")
-    assert last <= held + 2 * 3 + held
+    assert most[-1] < held + 2 * len(most) + held
 
 
 async def test_the_lower_number_comes_first(hall: Hall) -> None:
