@@ -58,6 +58,7 @@ with workflow.unsafe.imports_passed_through():
         again_after,
     )
     from workflows.paging import Pages
+    from workflows.patches import patched
 
 MOST_EVENTS = 4_000
 """Events of a history after which a batch goes on in another run."""
@@ -238,7 +239,7 @@ class BatchWorkflow(Ordered):
                 await work
             except FailureError as error:
                 # Asked only here: elsewhere a release before this one does the same.
-                if not (whole and workflow.patched(MAY_FAIL)):
+                if not (whole and patched(MAY_FAIL)):
                     raise
                 workflow.logger.warning(f"passed over what failed beside the loop: {error}")
             self.busy -= whole
@@ -279,7 +280,7 @@ class BatchWorkflow(Ordered):
         """Whether the batch is to go on in another run, and can."""
         long = self.full or workflow.info().get_current_history_length() > MOST_EVENTS
         # One whose history was long before there were such runs goes on as it began.
-        if not long or not (self.full or workflow.patched("batch-goes-on")):
+        if not long or not (self.full or patched("batch-goes-on")):
             return False
         self.full = True
         size = sum(len(job.model_dump_json()) for job in (*self.waiting, *self.again.values()))
@@ -392,7 +393,7 @@ class BatchWorkflow(Ordered):
             and name in self.runs
             and name not in self.starting
             # Asked only where others start: elsewhere a release before this one does the same.
-            and (not self.starting or workflow.patched(CANCELLED_BESIDE))
+            and (not self.starting or patched(CANCELLED_BESIDE))
         ):
             self.soon(self.cancel_carried(name), whole=True)
         for job in waits:
@@ -469,7 +470,7 @@ class BatchWorkflow(Ordered):
         now = memo_of(self.routes)
         more = sorted({*now.get(QUEUES, ())} - {*known})
         # Asked only where there are others: elsewhere a release before this one does the same.
-        if more and workflow.patched(QUEUES_TOLD):
+        if more and patched(QUEUES_TOLD):
             workflow.upsert_memo({**now, QUEUES: [*known, *more]})
             self.memo_changed = True
 

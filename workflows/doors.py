@@ -24,6 +24,7 @@ from temporalio.worker import (
 
 with workflow.unsafe.imports_passed_through():
     from runtime.base.workflow_ids import WORKFLOW_TYPES
+    from workflows import patches
 
 
 class Door(Interceptor):
@@ -86,4 +87,5 @@ class Ordered:
                 type="NoOrder",
                 non_retryable=True,
             )
+        patches.begin()
         return super().__new__(cls)

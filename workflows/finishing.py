@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import JobStatus
     from workflows.calling import result_of
     from workflows.messages import BatchTold, JobOutcome
+    from workflows.patches import patched
     from workflows.routing import by_role
 
 TRIES = 8
@@ -95,7 +96,7 @@ class Finishing:
     def is_behind(self) -> bool:
         """Whether there are more ends to be told than another run is handed."""
         # Asked only then: elsewhere a release before this one does the same.
-        return self._due_bytes > CARRIED_BYTES and workflow.patched(BEHIND)
+        return self._due_bytes > CARRIED_BYTES and patched(BEHIND)
 
     def ended(self, outcome: JobOutcome) -> None:
         """A job has ended for good."""
@@ -129,7 +130,7 @@ class Finishing:
         """
         if self.order is None or FinishEvent.BATCH not in self.order.events:
             return
-        if not self._counts and not (lost and workflow.patched(LOST_TOLD)):
+        if not self._counts and not (lost and patched(LOST_TOLD)):
             return
         succeeded = not lost and set(self._counts) <= {JobStatus.SUCCEEDED.value}
         await self._tell(

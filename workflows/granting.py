@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.workflow_ids import job_workflow_id
     from runtime.job.purse import NOTHING, Ask, Granted, Purse, plus
     from workflows.messages import CarriedPurse, JobOrder, JobOutcome
+    from workflows.patches import patched
 
 STRANGERS_TOLD = "unknown-jobs-are-told"
 """The patch since which a batch answers jobs that it does not hold."""
@@ -91,7 +92,7 @@ class Granting:
             self._purse.ask(ask)
             self._answer()
         held = self._purse is not None and ask.job in self._purse.held
-        if not held and workflow.patched(STRANGERS_TOLD):
+        if not held and patched(STRANGERS_TOLD):
             key = JobKey(batch=self._batch, job=ask.job)
             # Its run alone: a later one of the same name may be held by then.
             self._soon(self._tell(key, Granted(reason=NOT_HELD, ask=ask.id), run=ask.run))

@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.workflow_ids import job_workflow_id
     from workflows.messages import Hold, JobOrder
     from workflows.moment import Moment
+    from workflows.patches import patched
 
 TOLD = "sub-jobs-are-held"
 """The patch since which a job tells its sub-jobs that it is paused."""
@@ -58,7 +59,7 @@ class Holding:
         """Tell a sub-job that is not among those of the job yet, and was begun as ``known``; None:
         that one was found, so nobody knows.
         """
-        while known != self.told and workflow.patched(TOLD):
+        while known != self.told and patched(TOLD):
             known = self.told
             await self._signal(job, known)
 
@@ -70,7 +71,7 @@ class Holding:
         # What has arrived and was not looked at yet is not to decide either.
         open_ = [one.job for one in self._moment.job.ledger.sub_jobs.of(self._own) if not one.end]
         # A job whose history is of a release before told its sub-jobs nothing.
-        if open_ and workflow.patched(TOLD):
+        if open_ and patched(TOLD):
             self._telling = asyncio.create_task(self._told(open_, held=self.told))
             self._telling.add_done_callback(self._has_told)
         else:

@@ -71,6 +71,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
+    from workflows.patches import patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -188,7 +189,7 @@ class JobWorkflow(Ordered):
             return await asyncio.shield(ending)
         except asyncio.CancelledError:
             # A cancel that comes now must not keep the chain from being closed.
-            if not workflow.patched(ENDS_ANYWAY):
+            if not patched(ENDS_ANYWAY):
                 raise
             return await ending
 
@@ -459,7 +460,7 @@ class JobWorkflow(Ordered):
     async def spent_in(self, error: ActivityError, call: TurnCall, suffix: str) -> Failed:
         """What the turn's calls used that came to nothing, with this one."""
         told = failed_in(error)
-        if call.given is not None or not was_cut(error) or not workflow.patched(CUT_BOOKED):
+        if call.given is not None or not was_cut(error) or not patched(CUT_BOOKED):
             return told
         # An error tells all attempts of the turn, if any.
         own = told.since(call.booked) if told.attempts > call.booked.attempts else Failed()
@@ -483,7 +484,7 @@ class JobWorkflow(Ordered):
         if cause.type == BUDGET_SPENT:
             # The attempts that failed have used up the slice, unless it is the job's own budget.
             over = self.job.ledger.stop(turns, self.moment.now) is not None
-            if self.job.ledger.granted is None or over or not workflow.patched(SLICE_SPENT):
+            if self.job.ledger.granted is None or over or not patched(SLICE_SPENT):
                 return False
             retry = self.order.spec.retry
             if tried.attempts >= retry.attempts or tried.seconds > retry.time:
@@ -507,7 +508,7 @@ class JobWorkflow(Ordered):
             return True
         # What was asked for ahead may have come while the call was under way. Asked only then:
         # elsewhere a release before this one does the same.
-        return self.job.ledger.granted != sent and workflow.patched(CAME_MEANWHILE)
+        return self.job.ledger.granted != sent and patched(CAME_MEANWHILE)
 
     def may_be_too_long(self, cause: BaseException | None) -> bool:
         """Whether the prompt may have been too long by an error that does not say so; then the next
@@ -519,7 +520,7 @@ class JobWorkflow(Ordered):
             else None
         )
         # Asked only where there is a doubt: elsewhere a release before this one does the same.
-        if limit is None or not workflow.patched(DOUBT):
+        if limit is None or not patched(DOUBT):
             return False
         self.job.limited(limit)
         return True
@@ -594,7 +595,7 @@ class JobWorkflow(Ordered):
             )
         except ActivityError as error:
             failed = failed_in(error)
-            if was_cut(error) and workflow.patched(CUT_BOOKED):
+            if was_cut(error) and patched(CUT_BOOKED):
                 cut = CutCall(
                     key=call.key,
                     turn=call.turn,
@@ -616,8 +617,8 @@ class JobWorkflow(Ordered):
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""
         self.phase = Phase.EXECUTING
-        statement.checks(lambda: workflow.patched(BOUNDED_SCHEMAS))
-        statement.computes(lambda: workflow.patched(BOUNDED_FUNCTIONS))
+        statement.checks(lambda: patched(BOUNDED_SCHEMAS))
+        statement.computes(lambda: patched(BOUNDED_FUNCTIONS))
         answer: Answer | None = None
         while not statement.ended:
             effect = await self.durable(statement, answer)

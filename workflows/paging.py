@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.plurals import counted
     from workflows.calling import result_of
     from workflows.messages import JobOrder, PageSplit
+    from workflows.patches import patched
 
 
 GIVEN_AGAIN = "withdrawn-given-again"
@@ -118,7 +119,7 @@ class Pages:
             jobs = []
         if jobs:
             self.gone[name] = jobs[0].id
-        elif workflow.patched(GIVEN_AGAIN):
+        elif patched(GIVEN_AGAIN):
             self.gone.pop(name, None)
         return next(iter(jobs), None)
 
@@ -127,7 +128,7 @@ class Pages:
         order = self.gone.get(job.key.job)
         if order is None:
             return False
-        if order in {"", job.id} or not workflow.patched(GIVEN_AGAIN):
+        if order in {"", job.id} or not patched(GIVEN_AGAIN):
             return True
         del self.gone[job.key.job]
         return False

@@ -21,6 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.effects import Effects
     from workflows.failing import failed_in
     from workflows.moment import Moment
+    from workflows.patches import patched
 
 WAITED_FOR = "held-calls-are-waited-for"
 """The patch since which what is short waits for the calls that hold a part of the budget."""
@@ -97,7 +98,7 @@ class Preparing:
         """
         held = self._moment.job.ledger.held
         # Asked only where something is held: elsewhere a release before this one does the same.
-        if not held or not workflow.patched(WAITED_FOR):
+        if not held or not patched(WAITED_FOR):
             return False
         # All of the time: somebody worked for the job. Their own limit bounds it.
         await self._moment.after(self._ends(tuple(held)), lambda _: None)
@@ -116,7 +117,7 @@ class Preparing:
         """Cancel the summaries that are being written, and book what was spent on those that were
         cut until now, and on those that no look has seen: another run knows nothing of them.
         """
-        if not (self._cuts or (self._calls and workflow.patched(CUT_BOOKED))):
+        if not (self._cuts or (self._calls and patched(CUT_BOOKED))):
             return
         # Which of them have ended is known after an event of the server alone, see ``Moment``.
         event = workflow.sleep(timedelta(milliseconds=1), summary="before the end")
@@ -131,7 +132,7 @@ class Preparing:
         # Else the look after a wait that follows may name it once more.
         self._moment.job.graph.background.drop(payload_id)
         call = self._calls.pop(payload_id, None)
-        if call is not None and workflow.patched(CUT_BOOKED):
+        if call is not None and patched(CUT_BOOKED):
             self._cuts.ask(call, Failed())
         else:
             self._moment.job.ledger.release(payload_id)
@@ -152,7 +153,7 @@ class Preparing:
                 job.ledger.add_background(read.usage, read.cost_usd)
             if isinstance(read, Failed):
                 # Before this, that a summary failed changed nothing that a model is shown.
-                background.failed(payload_id, now, told=workflow.patched(FAILURES_TOLD))
+                background.failed(payload_id, now, told=patched(FAILURES_TOLD))
             else:
                 background.ready(payload_id, read.results[0], now)
         for payload_id in background.cancel():
@@ -170,6 +171,6 @@ class Preparing:
             call is not None
             and isinstance(error, ActivityError)
             and was_cut(error)
-            and workflow.patched(CUT_BOOKED)
+            and patched(CUT_BOOKED)
         )
         self._arrived.append((preparation.payload_id, read, call if asked else None))

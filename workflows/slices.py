@@ -21,6 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.limits import sooner
     from workflows.messages import JobOrder
     from workflows.moment import Moment
+    from workflows.patches import patched
 
 ASKED_AGAIN = "slice-asked-again"
 """The patch since which a job asks again for a slice of which it has heard nothing for long."""
@@ -94,7 +95,7 @@ class Slices:
 
     async def _ask(self, wanted: Amount, *, waits: bool) -> None:
         self._asked = True
-        if not self._wish and workflow.patched(NAMED):
+        if not self._wish and patched(NAMED):
             # The same in each replay; another in a run that was reset to before the wish.
             self._wish = workflow.uuid4().hex
         batch = workflow.get_external_workflow_handle(batch_workflow_id(self._order.key.batch))
@@ -109,7 +110,7 @@ class Slices:
     async def _arrival(self) -> None:
         """Wait for an answer, no longer than the job may last, or until it is to ask again."""
         timeout = self._moment.until_deadline()
-        if workflow.patched(ASKED_AGAIN):
+        if patched(ASKED_AGAIN):
             timeout = sooner(ASKS_AGAIN, timeout)
         with contextlib.suppress(asyncio.TimeoutError):
             await workflow.wait_condition(

@@ -29,6 +29,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.limits import CALL_LIMIT
     from workflows.messages import JobOrder, JobOutcome
     from workflows.moment import Moment
+    from workflows.patches import patched
     from workflows.preparing import WAITED_FOR
     from workflows.slices import Slices
 
@@ -140,7 +141,7 @@ class SubJobs:
         """Why no budget has anything for it; waits until the batch's has, if it will have."""
         ledger = self._moment.job.ledger
         # Before there were such holds, it asked its batch all the same.
-        if not ledger.can_lend(lent) and workflow.patched(WAITED_FOR):
+        if not ledger.can_lend(lent) and patched(WAITED_FOR):
             return "summaries have spent what was to be lent"
         # What a record answers was granted then.
         if ledger.granted is None or ledger.repeats:

@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.phases import Phase
     from runtime.job.stops import JobStatus, Stop
     from workflows.messages import JobOrder
+    from workflows.patches import patched
 
 LINE_CHARS = 60
 """Characters of a statement's or a reason's line."""
@@ -73,9 +74,9 @@ class Visible:
         status = _WAITS.get(phase, RUNNING)
         told = status == self._status and turn < self._turn + TOLD_TURNS
         # As a run starts, the job is not loaded that it goes on with: it has no turns and cost yet.
-        if told or phase is Phase.STARTING:
-            return
-        if not self._searchable or not workflow.patched(TOLD):
+        starts = phase is Phase.STARTING
+        # The patch is asked last: only where the attributes are upserted.
+        if told or starts or not self._searchable or not patched(TOLD):
             return
         self._status, self._turn = status, turn
         self._tell(status, turn, ledger)

@@ -50,7 +50,8 @@ async def test_a_turn_without_effects_is_one_activity(stage: Stage) -> None:
     _, _ = await stage.run(["x = 1", "x += 1", "print(x)", "finish(x)"])
     history = await stage.history()
     assert activities_of(history) == ["begin", "turn-1", "turn-2", "turn-3", "turn-4", "end"]
-    assert len(events_of(history, "MARKER_RECORDED")) == 4
+    # The verdicts of four statements, and the patches that the run began with.
+    assert len(events_of(history, "MARKER_RECORDED")) == 5
 
 
 async def test_an_error_is_shown_and_the_job_goes_on(stage: Stage) -> None:

@@ -143,3 +143,9 @@ def test_nobody_else_looks() -> None:
         if name != "moment":
             assert "oment._look(" not in text, name
             assert "oment.now =" not in text, name
+
+
+def test_patches_are_asked_for_as_a_run_begins() -> None:
+    """Nobody asks the SDK for one but ``workflows/patches.py``."""
+    asking = [name for name, text in sources().items() if "workflow.patched(" in text]
+    assert asking == ["patches"]
