@@ -4,6 +4,7 @@ that is there, and has a name.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -64,16 +65,18 @@ async def call_within(activity: str, argument: Any, result: type[Result]) -> Res
     """The result of an activity of this worker itself: what it is given crosses no wire and stands
     in no history.
     """
-    made: Result = await workflow.execute_local_activity(
-        activity,
-        argument,
-        result_type=result,
-        start_to_close_timeout=READ_LIMIT,
-        # Beyond it a retry becomes a timer of the server, and the workflow task can end meanwhile.
-        local_retry_threshold=LOCAL_LIMIT,
-        retry_policy=PATIENT,
+    return await _to_its_end(
+        workflow.start_local_activity(
+            activity,
+            argument,
+            result_type=result,
+            start_to_close_timeout=READ_LIMIT,
+            # Beyond it a retry becomes a timer of the server, and the workflow task can end
+            # meanwhile.
+            local_retry_threshold=LOCAL_LIMIT,
+            retry_policy=PATIENT,
+        )
     )
-    return made
 
 
 async def recorded(verdict: Verdict | None) -> Verdict | None:
@@ -81,6 +84,33 @@ async def recorded(verdict: Verdict | None) -> Verdict | None:
 
     By an activity of this worker itself, which ends with the workflow task that asks for it.
     """
-    return await workflow.execute_local_activity(
-        record_verdict, verdict, start_to_close_timeout=LOCAL_LIMIT
+    return await _to_its_end(
+        workflow.start_local_activity(record_verdict, verdict, start_to_close_timeout=LOCAL_LIMIT)
     )
+
+
+async def _to_its_end(made: workflow.ActivityHandle[Result]) -> Result:
+    """The result of an activity within the worker. A cancel that comes meanwhile is raised where
+    the server is waited for next: a replay has had the result when it comes.
+    """
+    cancelled = False
+    try:
+        while True:
+            try:
+                return await asyncio.shield(made)
+            except asyncio.CancelledError:
+                # The SDK cancels all there is where it puts a workflow out of memory.
+                if made.cancelled():
+                    raise
+                cancelled = True
+    finally:
+        task = asyncio.current_task()
+        if cancelled and task is not None:
+            # The SDK's loop keeps the tasks that run.
+            asyncio.ensure_future(_cancel_next(task))  # noqa: RUF006
+
+
+async def _cancel_next(task: asyncio.Task[Any]) -> None:
+    """Cancel a task once it waits: conditions are looked at when nothing else can run."""
+    await workflow.wait_condition(lambda: True)
+    task.cancel()

@@ -22,6 +22,7 @@ NOT_LOOKED_AFTER = {
     ("batch", "end_carried"): "a batch is no job",
     ("batch", "follow_carried"): "a batch is no job",
     ("batch", "run"): "a batch is no job",
+    ("calling", "_cancel_next"): "no server is waited for",
     ("continuing", "load"): "the first look comes after it",
     ("cutting", "spent_on"): "who asks for it looks",
     ("cutting", "answered"): "who waits for it looks",
