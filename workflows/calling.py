@@ -12,8 +12,7 @@ from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
-    from activities.verdicts import record_verdict
-    from runtime.interpreter.run import Verdict
+    from activities.verdicts import RecordedVerdict, record_verdict
 from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
 
 Result = TypeVar("Result")
@@ -79,7 +78,7 @@ async def call_within(activity: str, argument: Any, result: type[Result]) -> Res
     )
 
 
-async def recorded(verdict: Verdict | None) -> Verdict | None:
+async def recorded(verdict: RecordedVerdict | None) -> RecordedVerdict | None:
     """The verdict that the history has of a stretch: ``verdict``, if that was made now.
 
     By an activity of this worker itself, which ends with the workflow task that asks for it.

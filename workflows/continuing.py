@@ -81,6 +81,17 @@ class Run:
         self.events = history.get_current_history_length()
         self.asked_to_end = history.is_continue_as_new_suggested()
 
+    @property
+    def looked(self) -> int:
+        """What a record of the last look has: the events, if the server suggested to end; else
+        0.
+        """
+        return self.events if self.asked_to_end else 0
+
+    def recall(self, looked: int) -> None:
+        """Know what the last look saw, as its record has it."""
+        self.events, self.asked_to_end = looked or self.events, bool(looked)
+
     def is_full(self, task_timeout: timedelta) -> bool:
         """Whether the job should go on in another run."""
         # A worker that has lost the job replays all these statements within one workflow task.

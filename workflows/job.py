@@ -28,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.sub_job_contracts import Spawned
+    from activities.verdicts import RecordedVerdict
     from runtime.base.plurals import counted
     from runtime.base.roles import Role
     from runtime.base.spec.models import Amount, ModelSettings
@@ -663,17 +664,19 @@ class JobWorkflow(Ordered):
             # before each.
             await self.replaying.gate()
             stretch: Stretch | None = None
-            made: Verdict | None = None
+            made: RecordedVerdict | None = None
             if not workflow.unsafe.is_replaying():
-                made = self.moment.answers.foreseen(len(statement.effects))
-                if made is None or made.status is VerdictStatus.OK:
-                    stretch = statement.advance(answer, made)
-                    made = stretch.verdict
+                known = self.moment.answers.foreseen(len(statement.effects))
+                if known is None or known.status is VerdictStatus.OK:
+                    stretch = statement.advance(answer, known)
+                    known = stretch.verdict
+                made = self.with_look(known)
             verdict = await recorded(made)
             # A replay found no recorded verdict and had run nothing: it is live from here on, so
             # once more.
             if verdict is None:
                 continue
+            self.recall_look(verdict)
             if verdict.status is VerdictStatus.OK and stretch is None:
                 stretch = statement.advance(answer, verdict)
                 if stretch.verdict.digest != verdict.digest:
@@ -690,6 +693,22 @@ class JobWorkflow(Ordered):
                 if stretch is not None and verdict.status is VerdictStatus.OK
                 else None
             )
+
+    def with_look(self, verdict: Verdict) -> RecordedVerdict:
+        """A verdict with what the look before it saw, if no verdict since has it."""
+        at = self.moment.unrecorded
+        events = self.this_run.looked if at else 0
+        return RecordedVerdict(**verdict.__dict__, at=at, events=events)
+
+    def recall_look(self, verdict: RecordedVerdict) -> None:
+        """Know what the look before a verdict saw, as the history has it: the workflow task of the
+        look may have been cut, see ``Moment``.
+        """
+        if verdict.at:
+            self.moment.recall(verdict.at)
+            self.this_run.recall(verdict.events)
+        # Also where a worker of before recorded it, who says nothing of the look.
+        self.moment.unrecorded = 0.0
 
     async def stop_before_turn(self) -> Stop | None:
         """A stop, if no turn follows; else the job has slept, if its last statement asked for it.

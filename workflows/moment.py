@@ -5,7 +5,13 @@ The loop and its parts share one.
 Where a query is answered while a local activity runs, the SDK hands the activity's result over in a
 later workflow task; a replay hands it over at once. Time, messages, payloads and events that came
 in between are therefore not looked at before the next event of the server that the job waits for:
-then both see the same. So every such wait goes through ``Moment.after``, and nothing else looks.
+then both see the same. So every such wait goes through ``Moment.after``, and nothing else looks. A
+cancel is raised there, too (``workflows/calling.py``).
+
+A task that is cut while a local activity runs has no command yet. If the one before had none
+either, a replay takes the parts of the cut one for one task, whose time is that of the last part.
+So a verdict records what the look before it saw, and the task of another local activity has a
+command (``workflows.calling.call_within``).
 """
 
 from __future__ import annotations
@@ -54,6 +60,9 @@ class Moment:
         self.waits = False
         self.waiting_begins: Callable[[], None] = lambda: None
         self.answers = Live()
+        # When a look was taken that no verdict records, and what there was before it.
+        self.unrecorded = 0.0
+        self._before: tuple[float, float, float | None] = (self.now, 0.0, 0.0)
 
     async def after(
         self,
@@ -82,6 +91,12 @@ class Moment:
         self._look(worked(result))
         return result
 
+    def recall(self, at: float) -> None:
+        """The last look was taken ``at`` this time, as a verdict records."""
+        if at != self.now:
+            self.now, self.job.ledger.worked, worked = self._before
+            self._pass(at, worked)
+
     def begin(self) -> None:
         """Take the first look: nothing was waited for, and nobody has worked."""
         self._look(0.0)
@@ -99,6 +114,7 @@ class Moment:
         since = workflow.time() - self.now
         self.job.ledger.started += since if since > 0 else self.idle
         self.now = workflow.time()
+        self.unrecorded = 0.0
 
     def left(self, held: str = "") -> Left:
         """What a call may use up, with its failed attempts: what is ``held`` by that name for one
@@ -117,16 +133,22 @@ class Moment:
         return None if left is None else timedelta(seconds=max(math.ceil(left), 1))
 
     def _look(self, worked: float | None) -> None:
-        gap, self.now = workflow.time() - self.now, workflow.time()
-        if gap > 0:
-            # An activity measures by its own host's clock, so what it says is bounded by the gap
-            # that the server saw.
-            worked = gap if worked is None else min(gap, max(worked, 0.0))
-            self.job.ledger.work(worked)
-            self.idle = gap - worked
+        self._before = (self.now, self.job.ledger.worked, worked)
+        self.unrecorded = workflow.time()
+        self._pass(self.unrecorded, worked)
         self.inbox += self.arrived
         self.arrived = []
         self.condense_asked |= self.condense_arrived
         self.condense_arrived = False
         for look in self.looking:
             look()
+
+    def _pass(self, until: float, worked: float | None) -> None:
+        """Time has passed ``until`` then, of which so many seconds are the job's; see ``after``."""
+        gap, self.now = until - self.now, until
+        if gap > 0:
+            # An activity measures by its own host's clock, so what it says is bounded by the gap
+            # that the server saw.
+            worked = gap if worked is None else min(gap, max(worked, 0.0))
+            self.job.ledger.work(worked)
+            self.idle = gap - worked

@@ -14,10 +14,9 @@ from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
-from activities.verdicts import record_verdict
+from activities.verdicts import RecordedVerdict, record_verdict
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
-from runtime.interpreter.run import Verdict
 from runtime.job.stops import JobStatus
 from runtime.worker import parts
 from tests.workflow.stage import Stage
@@ -96,7 +95,7 @@ async def test_jobs_that_are_queried_and_cancelled_replay(
     verdicts_left: dict[str | None, int] = {}
 
     @activity.defn(name="record_verdict")
-    async def cancelling(verdict: Verdict | None) -> Verdict | None:
+    async def cancelling(verdict: RecordedVerdict | None) -> RecordedVerdict | None:
         id = activity.info().workflow_id
         verdicts_left[id] -= 1
         if verdicts_left[id] == 0:

@@ -46,6 +46,24 @@ def test_a_run_is_full_once_the_server_says_so_and_it_has_grown() -> None:
     assert not run.is_full(MINUTE)
 
 
+def test_a_run_recalls_what_its_last_look_saw() -> None:
+    """As it was recorded then, though a replay sees more events, and that the server suggests to
+    end.
+    """
+    run, again = Run(), Run()
+    for each in (run, again):
+        each.look(Told(9))
+        each.began()
+    run.look(Told(9 + LEAST_EVENTS))
+    again.look(Told(12 + LEAST_EVENTS))
+    again.recall(run.looked)
+    assert again == run
+    run.look(Told(20 + LEAST_EVENTS, suggested=False))
+    again.look(Told(23 + LEAST_EVENTS))
+    again.recall(run.looked)
+    assert not again.is_full(MINUTE) and not run.is_full(MINUTE)
+
+
 def test_a_run_is_full_once_its_statements_take_a_quarter_of_a_workflow_task() -> None:
     """However short its history is."""
     run = Run()

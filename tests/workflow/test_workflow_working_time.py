@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 from stage import Stage, replayer
+from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 from temporalio.testing import WorkflowEnvironment
 from temporalio.workflow import NondeterminismError
 from test_workflow_strangers import timers
 
+from activities.verdicts import RecordedVerdict, record_verdict
 from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
 from runtime.tools.host import describe_tool
+from runtime.worker import parts
 from tests.eventually import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -164,3 +167,28 @@ async def test_a_time_that_has_passed_lets_no_job_begin(stage: Stage) -> None:
     outcome, _ = await stage.run(["finish(1)"], budget=Budget(deadline="2026-01-01T08:00:00+00:00"))
     assert (outcome.status, outcome.turns) == (JobStatus.BUDGET, 0)
     assert outcome.reason == "the deadline (2026-01-01T08:00:00+00:00) has passed"
+
+
+async def test_time_counts_that_an_older_worker_recorded(
+    temporal: WorkflowEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its verdicts say nothing of the look before them: the next one, in the same statement, does
+    not go back to it.
+    """
+    stretches = 0
+
+    @activity.defn(name="record_verdict")
+    async def of_either(verdict: RecordedVerdict | None) -> RecordedVerdict | None:
+        nonlocal stretches
+        made = await record_verdict(verdict)
+        stretches += 1
+        older = {"at": 0.0, "events": 0, "ms": 25_000} if stretches % 2 else {}
+        return None if made is None else made.model_copy(update=older)
+
+    monkeypatch.setattr(parts, "record_verdict", of_either)
+    stage = Stage(temporal.client, tmp_path, "older")
+    two = "for n in range(150): note('one')"
+    async with stage.open():
+        outcome, _ = await stage.run([two, two, two, "finish(1)"], budget=Budget(wall_seconds=60))
+    assert outcome.reason == "the wall budget of 60 s is spent"
+    await stage.replay_all()
