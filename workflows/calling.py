@@ -13,9 +13,13 @@ from temporalio.common import Priority, RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
     from activities.verdicts import RecordedVerdict, record_verdict
+    from workflows.patches import patched
 from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
 
 Result = TypeVar("Result")
+
+STANDS_APART = "tasks-of-local-activities-stand-apart"
+"""The patch since which ``call_within`` gives its workflow task a command."""
 
 
 def start(
@@ -64,6 +68,11 @@ async def call_within(activity: str, argument: Any, result: type[Result]) -> Res
     """The result of an activity of this worker itself: what it is given crosses no wire and stands
     in no history.
     """
+    if patched(STANDS_APART):
+        # A command, by which a replay tells the parts of a task apart that is cut meanwhile (see
+        # ``Moment``); not one that another undoes, as a timer's end does: a replay may come to both
+        # in one part. What it takes out of the memo is not there.
+        workflow.upsert_memo({STANDS_APART: None})
     return await _to_its_end(
         workflow.start_local_activity(
             activity,

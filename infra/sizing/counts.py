@@ -37,16 +37,16 @@ class Counts:
 A_TURN = Counts(actions=2, writes=2, reads=1, lists=2)
 """Actions: the activity, and the marker of the statement's verdict; a heartbeat is another one."""
 
-A_JOB = Counts(actions=6, writes=3, reads=5, lists=13)
-"""Actions: the start as a child, which is two, the activities ``begin`` and ``end``, two changes of
-the search attributes. Writes: definition, begin and end of the run. What it reads and lists, at
-its begin, its end, and as each process takes it up, is as ``benchmarks/sized.py`` counted it on two
-hosts with two roles.
+A_JOB = Counts(actions=8, writes=3, reads=5, lists=13)
+"""Actions: the start as a child, which is two, the mark of the patches that it began with, which is
+two, the activities ``begin`` and ``end``, two changes of the search attributes. Writes: definition,
+begin and end of the run. What it reads and lists, at its begin, its end, and as each process takes
+it up, is as ``benchmarks/sized.py`` counted it on two hosts with two roles.
 """
 
-A_FURTHER_RUN = 3
-"""Actions where a job goes on in another run: its start, the checkpoint saved, the checkpoint
-read.
+A_FURTHER_RUN = 6
+"""Actions where a job goes on in another run: its start, the mark of its patches, which is two, the
+checkpoint saved, the change of the memo that tells its task apart, the checkpoint read.
 """
 
 A_WORKSPACE = 1
@@ -55,7 +55,7 @@ A_WORKSPACE = 1
 HISTORY_OF_A_WORKSPACE = 4_500
 """Bytes in the history of a job with files of its own, beside its effects."""
 
-HISTORY_OF_A_JOB = 14_600
+HISTORY_OF_A_JOB = 14_900
 """Bytes of a job's history beside its turns."""
 
 HISTORY_OF_A_CHILD = 3_950

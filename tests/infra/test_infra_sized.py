@@ -93,7 +93,7 @@ def test_the_table_has_the_ratio() -> None:
     assert model.reads == pytest.approx(3 * Job.of(load, 2).reads)
     twice = Used(actions=model.actions * 2, heartbeats=7, lists=31.5)
     lines = shown(load, twice).splitlines()
-    assert "| Temporal Actions, with heartbeats | 42 | 84 | 2.00 |" in lines
+    assert "| Temporal Actions, with heartbeats | 48 | 96 | 2.00 |" in lines
     assert "| heartbeats | 0 | 7 | - |" in lines
     assert "| S3 LIST | 63 | 31.5 | 0.50 |" in lines
     once = 2 * counts.PROCESSOR_SECONDS_OF_A_START
