@@ -208,9 +208,10 @@ def test_as_many_layers_as_the_kernel_takes_are_mounted_and_no_more(layered: Ben
     last = replace(layered.place, lowers=(*layers[:-1], top / "n"))
     if not fit_in_a_mount(last):
         layers.pop()
-    for length in (*range(1, 201), *range(202, 700)):
-        name = top / ("n" * min(length, 200)) / ("n" * max(length - 201, 0))
-        name.mkdir(exist_ok=True)
+    for length in (*range(1, 201), *range(202, 400)):
+        # Two of them never one in the other: what a layer shows is counted below.
+        name = top / ("n" * length if length < 201 else f"{'m' * 200}/{'n' * (length - 201)}")
+        name.mkdir(parents=True)
         place = replace(layered.place, lowers=(*layers[:-1], name))
         if not fit_in_a_mount(place):
             break
