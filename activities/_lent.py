@@ -49,6 +49,11 @@ class Lent(list[Message]):
             (*last.handed[:same], *map(comparable, fresh)),
         )
 
+    def __copy__(self) -> list[Message]:
+        """For litellm's log, which keeps a list of its own."""
+        # One of another type would be filled message by message, in Python.
+        return list(self)
+
     def give_back(self) -> None:
         """The call has ended, and nobody has kept a message."""
         _returned.put(self._job, self._whole)

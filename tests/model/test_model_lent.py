@@ -53,6 +53,14 @@ def test_a_turn_copies_its_news_alone(prompt: list[Any]) -> None:
     assert copies == [41, *[1] * 9]
 
 
+def test_a_copy_is_a_list_of_the_same_messages(prompt: list[Any]) -> None:
+    """litellm makes one for its log in every call."""
+    lent = Lent(JOB, prompt)
+    made = copy.copy(lent)
+    assert type(made) is list
+    assert [id(message) for message in made] == [id(message) for message in lent]
+
+
 def test_messages_that_a_prompt_takes_over_are_compared_with_themselves(prompt: list[Any]) -> None:
     """Those at a prompt's end are made anew once, and are the same ones from then on."""
     Lent(JOB, copy.deepcopy(prompt)).give_back()
