@@ -56,11 +56,11 @@ from runtime.job.surface import Surface
 from runtime.projection.project import TailPart
 from runtime.projection.replies import ParsedReply, parse_reply, short
 from runtime.projection.segments import (
+    Digests,
     LayoutDelta,
     Segment,
     SegmentKind,
     delta_from,
-    digests_of,
     reply_segment,
 )
 
@@ -137,6 +137,7 @@ class Job:
         self._condense = False
         self._ended: tuple[SubJobEnd, ...] = ()
         self._own = ""
+        self._digests = Digests()
         contract = contract_text(
             form=spec.form,
             tools=spec.tools,
@@ -153,7 +154,8 @@ class Job:
         self._message(MessageSource.SYSTEM, contract)
         self._message(MessageSource.GOAL, spec.goal)
 
-    # They are of the turn that begins next, or of an end, after which there is no checkpoint.
+    # They are of the turn that begins next, or of an end, after which there is no checkpoint; or
+    # spare work.
     MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
         (
             "_settled",
@@ -167,6 +169,7 @@ class Job:
             "_condense",
             "_ended",
             "_own",
+            "_digests",
         )
     )
 
@@ -440,7 +443,7 @@ class Job:
             "limits": self.limits,
             "ended": self._ended,
         }
-        digests = digests_of(layout)
+        digests = self._digests.of(layout)
         return Prompt(
             layout=layout,
             digests=digests,

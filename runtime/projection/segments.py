@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import cached_property
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_serializer, field_validator
@@ -199,6 +200,25 @@ def delta_between(
 def digests_of(layout: Iterable[Segment]) -> tuple[str, ...]:
     """The digests of a layout's segments."""
     return tuple(map(_DIGEST, layout))
+
+
+class Digests:
+    """Of one layout after the other, each of which has most of the segments of the one before: only
+    those that are new are asked for theirs.
+    """
+
+    def __init__(self) -> None:
+        self._layout: tuple[Segment, ...] = ()
+        self._known: tuple[str, ...] = ()
+
+    def of(self, layout: tuple[Segment, ...]) -> tuple[str, ...]:
+        """``digests_of``."""
+        most = min(len(self._layout), len(layout))
+        # The same one, not an equal one: 1 and 1.0 are equal, and their digests are not.
+        same = next(compress(range(most), map(is_not, self._layout, layout)), most)
+        self._known = (*self._known[:same], *digests_of(layout[same:]))
+        self._layout = layout
+        return self._known
 
 
 def delta_from(

@@ -18,7 +18,14 @@ from runtime.job.condensing import SummaryTask
 from runtime.job.job import Job, Prompt
 from runtime.job.surface import Surface
 from runtime.projection.project import Projector, tokens_of
-from runtime.projection.segments import delta_between
+from runtime.projection.segments import (
+    Digests,
+    Role,
+    Segment,
+    SegmentKind,
+    delta_between,
+    digests_of,
+)
 from tests.tiers.tiers import examples
 
 
@@ -42,6 +49,7 @@ def checked(job: Job, prompt: Prompt) -> None:
         if segment.tail and segment.text.startswith("[forgotten")
     ]
     made = projector.layout(job.log.view, job.replies, fresh, parts)
+    assert prompt.digests == digests_of(prompt.layout)
     assert made == tuple(segment for segment in prompt.layout if segment not in dropped)
     assert projector.tokens == tokens_of(made) == job.desk.projector.tokens - tokens_of(dropped)
     assert all(segment.tokens == count(segment.text) for segment in made if segment.kind != "reply")
@@ -82,3 +90,32 @@ def test_each_prompt_is_the_one_made_from_nothing(
 
         loop.job.project = compared  # type: ignore[method-assign]
         loop.run()
+
+
+def test_digests_are_asked_of_the_segments_that_are_not_those_of_the_last_prompt() -> None:
+    """Nor of those that equal them: 1 and 1.0 are equal, and have digests of their own."""
+    asked: list[str] = []
+
+    class Asked(Segment):
+        @property
+        def digest(self) -> str:  # type: ignore[override]
+            asked.append(self.text)
+            return super().digest
+
+    def segments(texts: str, number: float) -> tuple[Segment, ...]:
+        given: dict[str, Any] = {"kind": SegmentKind.REPLY, "origin": "", "role": Role.ASSISTANT}
+        given |= {"tokens": 1, "thinking": ({"at": number},)}
+        return tuple(Asked(text=text, **given) for text in texts)
+
+    digests, first = Digests(), segments("abcd", 1)
+    known = digests.of(first)
+    assert asked == ["a", "b", "c", "d"]
+    asked.clear()
+    assert digests.of((*first[:3], *segments("xy", 1)))[:3] == known[:3]
+    assert asked == ["x", "y"]
+
+    equal = segments("d", 1.0)
+    assert equal[0] == first[3]
+    assert digests.of(first) == known
+    assert digests.of((*first[:3], *equal))[3] == equal[0].digest != known[3]
+    assert digests.of(first[:2]) == known[:2]
