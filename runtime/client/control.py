@@ -434,6 +434,11 @@ class Control:
         """
         return await self._asked(batch, BatchNews, "news", known)
 
+    async def batch_end(self, batch: str) -> None:
+        """Wait until a batch's workflow has ended, or cannot be asked: at once if there is none."""
+        with suppress(RPCError, WorkflowFailureError, NotSigned):
+            await self.client.get_workflow_handle(batch_workflow_id(batch)).result()
+
     async def batch_failure(self, batch: str) -> str:
         """Why the batch's workflow has failed; nothing if it has not."""
         handle = self.client.get_workflow_handle(batch_workflow_id(batch))

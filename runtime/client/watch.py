@@ -123,22 +123,29 @@ class Watch:
         Raises:
             ServerError: if a job that was submitted is neither there nor going to be started.
         """
-        while self._pending:
-            try:
-                happened = await self._round()
-            except RPCError as error:
-                if not is_passing(error):
-                    raise
-                # Said once, however often it is asked again.
-                happened = [] if self._silent else [Silent(error.message)]
-                self._silent = True
-            else:
-                self._silent = False
-            for event in happened:
-                yield event
-            # No pause while the batch has more ends to tell: it tells so many at a time.
-            if self._pending and not self._more:
-                await asyncio.sleep(POLL_SECONDS)
+        ending = asyncio.create_task(self._control.batch_end(self._plan.batch))
+        try:
+            while self._pending:
+                for event in await self._happened():
+                    yield event
+                # No pause while the batch has more ends to tell: it tells so many at a time.
+                if self._pending and not self._more:
+                    await _rest(ending)
+        finally:
+            ending.cancel()
+
+    async def _happened(self) -> list[Event]:
+        try:
+            happened = await self._round()
+        except RPCError as error:
+            if not is_passing(error):
+                raise
+            # Said once, however often it is asked again.
+            happened = [] if self._silent else [Silent(error.message)]
+            self._silent = True
+        else:
+            self._silent = False
+        return happened
 
     async def _round(self) -> list[Event]:
         """Ask once for the batch, and for jobs that may have begun."""
@@ -251,6 +258,14 @@ class Watch:
         return (
             retry is not None and outcome.status is JobStatus.FAILED and outcome.cause in retry.on
         )
+
+
+async def _rest(ending: asyncio.Task[None]) -> None:
+    """The pause between two rounds; over when the batch ends, once."""
+    if ending.done():
+        await asyncio.sleep(POLL_SECONDS)
+    else:
+        await asyncio.wait({ending}, timeout=POLL_SECONDS)
 
 
 async def until_told(control: Control, batch: str, asked: asyncio.Event) -> None:

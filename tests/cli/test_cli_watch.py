@@ -55,6 +55,10 @@ class Asleep:
         )
         return BatchNews(total=JOBS, ends=ended)
 
+    async def batch_end(self, batch: str) -> None:
+        """Tells of no end by itself."""
+        await asyncio.Event().wait()
+
     async def standing(self, key: JobKey) -> Standing:
         """The job's own answer."""
         self.asked[key.job] += 1
@@ -120,6 +124,10 @@ class Thousands:
         runs = tuple(self.names[self.ended : self.ended + self.at_once])
         self.answers.append(len(ends) + len(runs))
         return BatchNews(total=self.ended, first=known, ends=ends, open=runs)
+
+    async def batch_end(self, batch: str) -> None:
+        """Tells of no end by itself."""
+        await asyncio.Event().wait()
 
     async def standing(self, key: JobKey) -> Standing:
         """One more job is asked in this round."""

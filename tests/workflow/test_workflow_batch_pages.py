@@ -4,6 +4,7 @@ twice.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections import Counter
@@ -42,6 +43,7 @@ from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.messages import (
     BatchCarried,
+    BatchNews,
     BatchOrder,
     JobOrder,
     Note,
@@ -175,6 +177,33 @@ async def with_a_slow_one(stage: Stage, control: Control, jobs: int) -> tuple[Pl
     await control.submit(plan)
     await eventually(lambda: has_begun(control, stage, "slow"), "the first job runs")
     return plan, batch
+
+
+async def test_whoever_follows_a_batch_hears_of_its_end_when_it_comes(
+    stage: Stage, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not when the next round is due; also where the batch goes on in other runs meanwhile."""
+    monkeypatch.setattr("runtime.client.watch.POLL_SECONDS", 10**6)
+    asked: list[str] = []
+    news = Control.batch_news
+
+    async def noted(self: Control, batch: str, known: int) -> BatchNews | None:
+        told = await news(self, batch, known)
+        asked.append(batch)
+        return told
+
+    monkeypatch.setattr(Control, "batch_news", noted)
+    plan, _ = await with_a_slow_one(stage, control, jobs=14)
+    following = asyncio.create_task(seen(control, plan))
+    await eventually(lambda: _is(_count(asked), 1), "the first round is over")
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    assert {event.outcome.key.job for event in await following} == set(plan.ids)
+    assert len(asked) == 2
+    assert len(await histories(stage)) > 1
+
+
+async def _count(asked: list[str]) -> int:
+    return len(asked)
 
 
 async def test_a_cancelled_batch_starts_none_of_the_jobs_of_its_pages(
