@@ -33,6 +33,7 @@ from activities._responses import as_chat, response_in
 from activities._script import replies_in
 from activities._unstreamed import fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
+from runtime.base.collector import loading
 from runtime.base.digests import canonical_json
 from runtime.base.values import Usage
 from runtime.projection.messages import REASONING_ITEMS
@@ -73,7 +74,8 @@ def library() -> Any:
     global _ready
     with _lock:
         if _ready is None:
-            _ready = _set_up()
+            with loading():
+                _ready = _set_up()
         return _ready
 
 

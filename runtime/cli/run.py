@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runtime.base.collector import loading
 from runtime.base.errors import InputError
 from runtime.cli.logs import log_in_lines, own_terminal
 from runtime.cli.options import ANY_SERVER, PROCESSES, Store, words_of
@@ -122,8 +123,9 @@ def command(
             return
         import asyncio
 
-        from runtime.cli.running import Lost, Request, run_batch
-        from runtime.cli.running import dry_run as look
+        with loading():
+            from runtime.cli.running import Lost, Request, run_batch
+            from runtime.cli.running import dry_run as look
 
         log_in_lines()
         reporter = _reporter(json, draws=not dry_run)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from runtime.base.collector import loading
 from runtime.base.errors import InputError
 from runtime.cli.options import ANY_SERVER, PROCESSES, Store
 from runtime.server.target import Target
@@ -133,10 +134,12 @@ def command(
 
     from runtime.base.roles import own_roles, roles_in
     from runtime.cli.logs import log_in_lines
-    from runtime.cli.running import Workers, run_workers
     from runtime.cli.telemetry import metrics_address
     from runtime.jobsfile.written import NAME_RULE, is_name
     from runtime.tools.marks import QUEUE_RULE, is_queue
+
+    with loading():
+        from runtime.cli.running import Workers, run_workers
 
     for name, value in (("--deployment", deployment), ("--build", build), ("--batch", batch)):
         if value is not None and not is_name(value):

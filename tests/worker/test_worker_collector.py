@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from runtime.base.collector import loading, look_less_often
 from runtime.base.values import ToolCall
 from runtime.projection.messages import told
 from runtime.projection.segments import Role, Segment, SegmentKind, reply_segment
@@ -52,3 +54,57 @@ def test_a_long_prompt_begins_no_collection_of_its_own() -> None:
         gc.callbacks.remove(note)
     assert len(messages) == 2 * REPLIES
     assert begun == []
+
+
+@pytest.fixture
+def of_a_command() -> Iterator[None]:
+    """The collector as a command sets it, and as it was."""
+    before = gc.get_threshold()
+    look_less_often()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("of_a_command")
+def test_what_is_loaded_is_never_looked_through() -> None:
+    """Neither as it is made nor later; all else is, from then on."""
+    begun: list[Any] = []
+
+    def note(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            begun.append(info)
+
+    frozen = gc.get_freeze_count()
+    gc.callbacks.append(note)
+    try:
+        with loading():
+            module = [{} for _ in range(100_000)]
+        loaded = list(begun)
+    finally:
+        gc.callbacks.remove(note)
+    assert loaded == []
+    assert gc.get_freeze_count() - frozen >= len(module)
+    assert gc.isenabled()
+
+
+def test_garbage_of_a_process_that_is_not_ours_does_not_stay() -> None:
+    """What somebody's program has left behind is collected before it would be kept for good."""
+
+    class Left:
+        """One that refers to itself."""
+
+        def __init__(self) -> None:
+            self.own = self
+
+    gone: list[weakref.ref[Left]] = []
+    before = gc.get_threshold()
+    try:
+        # As nobody's: no collection but the one that is looked for comes.
+        gc.set_threshold(1_000_000)
+        gone.append(weakref.ref(Left()))
+        with loading():
+            assert gone[0]() is None
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
