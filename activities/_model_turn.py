@@ -246,7 +246,7 @@ class ModelTurn:
         prices = prices_of(self._options.name, self._options.price)
         before = self._archive.layout(call.parent)
         layout = call.layout.apply(before, self._archive.reply_segment(call.parent))
-        prefix = prefix_of(before, layout)
+        prefix = prefix_of(before, layout, self._archive.layout_tokens(call.parent))
         messages, tools = self._prompt(layout, call, Marks(prices.marks, prefix.segments))
         stored = (
             StoredPrefix.of(prefix, prices, call.moved) if self._prompt is turn_prompt else None

@@ -46,6 +46,8 @@ class Layout:
     segments: tuple[Segment, ...]
     lines: tuple[bytes, ...]
     begun: Hashed = field(default=NOTHING_HASHED, compare=False, repr=False)
+    counted: int | None = field(default=None, compare=False, repr=False)
+    """The tokens of all segments, if that is known."""
 
     @classmethod
     def empty(cls) -> Layout:
@@ -64,6 +66,11 @@ class Layout:
         state = hashed.state.copy()
         state.update(b"]")
         return f"sha256:{state.hexdigest()}"
+
+    @cached_property
+    def tokens(self) -> int:
+        """The tokens of all segments."""
+        return _tokens(self.segments) if self.counted is None else self.counted
 
     @cached_property
     def _hashed(self) -> Hashed:
@@ -89,9 +96,15 @@ class Layout:
             elif reply is not None:
                 lines.append(line_of(reply))
         first = delta.parts[0] if delta.parts else None
+        same = first.stop if isinstance(first, Keep) and first.start == 0 else 0
         # Only a layout that keeps all that was hashed may go on from that hash.
-        same = isinstance(first, Keep) and first.start == 0 and first.stop >= self._hashed.count
-        return Layout(segments, tuple(lines), self._hashed if same else NOTHING_HASHED)
+        begun = self._hashed if same >= self._hashed.count else NOTHING_HASHED
+        counted = self.tokens - _tokens(self.segments[same:]) + _tokens(segments[same:])
+        return Layout(segments, tuple(lines), begun, counted)
+
+
+def _tokens(segments: Sequence[Segment]) -> int:
+    return sum(segment.tokens for segment in segments)
 
 
 def line_of(segment: Segment) -> bytes:

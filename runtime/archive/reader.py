@@ -57,6 +57,10 @@ class JobReader:
         """The full layout that a step's model was shown; empty for None."""
         return self._layout(parent).segments
 
+    def layout_tokens(self, parent: StepRef | None) -> int:
+        """The tokens of that layout's segments; 0 for None."""
+        return self._layout(parent).tokens
+
     def layout_document(self, parent: StepRef) -> bytes:
         """The bytes of the layout that a step's model was shown."""
         return self._layout(parent).document

@@ -50,15 +50,20 @@ def _kept(layout: Sequence[Segment]) -> tuple[Segment, ...]:
     return tuple(layout[:stop])
 
 
-def prefix_of(before: Sequence[Segment], after: Sequence[Segment]) -> Prefix:
-    """What ``after`` has in common with ``before``, from the beginning on."""
+def prefix_of(
+    before: Sequence[Segment], after: Sequence[Segment], tokens: int | None = None
+) -> Prefix:
+    """What ``after`` has in common with ``before``, from the beginning on; ``tokens`` are those of
+    all of ``before``, if they are known.
+    """
     # Without the tail of before: that it moved is no break, it is never cached.
     kept = _kept(before)
     count = common(kept, tuple(after))
     rest = after[count:]
+    whole = sum(map(_TOKENS, before)) if tokens is None else tokens
     return Prefix(
-        # Nothing of a long prompt is looked at one by one in Python.
-        stable=sum(map(_TOKENS, after[:count])),
+        # What is stable of a long prompt is not looked at one by one.
+        stable=whole - sum(map(_TOKENS, before[count:])),
         new=sum(segment.tokens for segment in rest if not segment.tail),
         tail=sum(segment.tokens for segment in rest if segment.tail),
         # The tail may change as it likes: only what was in front of it can break.

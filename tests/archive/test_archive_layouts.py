@@ -21,7 +21,7 @@ def segment(text: str, *, tail: bool = False) -> Segment:
     """A segment of a user's."""
     kind = SegmentKind.BUDGET if tail else SegmentKind.MESSAGE
     return Segment(
-        kind=kind, origin=f"event:{text}", role=Role.USER, text=text, tokens=1, tail=tail
+        kind=kind, origin=f"event:{text}", role=Role.USER, text=text, tokens=ord(text[0]), tail=tail
     )
 
 
@@ -43,6 +43,7 @@ def test_a_layout_is_the_same_however_it_came_about(layouts: list[list[Segment]]
         assert list(made.segments) == wanted
         assert made.digest == digest_of([each.digest for each in wanted])
         assert layout_of(made.document) == made
+        assert made.tokens == layout_of(made.document).tokens == sum(s.tokens for s in wanted)
         assert made.document == b"".join(line + b"\n" for line in made.lines)
 
 
@@ -53,7 +54,7 @@ def calls_of_last(turns: int) -> Counter[str]:
         for turn in range(turns)
     ]
     before = followed(layouts[:-1])[-1]
-    _ = before.digest, [each.digest for each in layouts[-1]]
+    _ = before.digest, before.tokens, [each.digest for each in layouts[-1]]
     delta = delta_between(layouts[-2], None, layouts[-1])
     calls: Counter[str] = Counter()
 
@@ -64,7 +65,7 @@ def calls_of_last(turns: int) -> Counter[str]:
     sys.setprofile(note)
     try:
         after = before.changed(delta, None)
-        _ = after.digest, after.document
+        _ = after.digest, after.document, after.tokens
     finally:
         sys.setprofile(None)
     return calls

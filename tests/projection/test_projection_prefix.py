@@ -11,7 +11,7 @@ from runtime.projection.segments import Role, Segment, SegmentKind
 
 
 class Looked(Segment):
-    """A segment of which each look at its ``tail`` is a call of Python's."""
+    """A segment of which each look at it is a call of Python's."""
 
     def __getattribute__(self, name: str) -> Any:
         return super().__getattribute__(name)
@@ -29,8 +29,8 @@ def segment(number: int, *, tail: bool = False) -> Looked:
     )
 
 
-def looks_at_tails(size: int) -> int:
-    """How often the tail of a segment is asked for in a prompt of so many."""
+def looks(size: int, at: str) -> int:
+    """How often a segment is asked for this in a prompt of so many, whose tokens are known."""
     old = tuple(map(segment, range(size)))
     before = (*old, segment(1_000, tail=True), segment(1_001, tail=True))
     new = (segment(2_000), segment(2_001, tail=True))
@@ -42,13 +42,19 @@ def looks_at_tails(size: int) -> int:
 
     sys.setprofile(note)
     try:
-        prefix = prefix_of(before, (*old, *new))
+        prefix = prefix_of(before, (*old, *new), 10 * len(before))
     finally:
         sys.setprofile(None)
     assert prefix == Prefix(stable=10 * size, new=10, tail=10, broken=None, lost=0, segments=size)
-    return asked.count("tail")
+    assert prefix == prefix_of(before, (*old, *new))
+    return asked.count(at)
 
 
 def test_the_end_of_the_prompt_before_is_looked_at_for_its_tail() -> None:
     """And nothing in front of that, however long it is."""
-    assert looks_at_tails(400) == looks_at_tails(40)
+    assert looks(400, "tail") == looks(40, "tail")
+
+
+def test_what_both_prompts_have_is_not_counted() -> None:
+    """The tokens of the prompt before are known, and those behind what is stable are few."""
+    assert 0 < looks(400, "tokens") == looks(40, "tokens")
