@@ -4,7 +4,6 @@ that is there, and has a name.
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -13,13 +12,13 @@ from temporalio.common import Priority, RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
     from activities.verdicts import RecordedVerdict, record_verdict
-    from workflows.patches import patched
+    from workflows.patches import EARLIER, patched
 from workflows.limits import HEARTBEAT, LOCAL_LIMIT, PATIENT, READ_LIMIT
 
 Result = TypeVar("Result")
 
-STANDS_APART = "tasks-of-local-activities-stand-apart"
-"""The patch since which ``call_within`` gives its workflow task a command."""
+NOTHING = "nothing"
+"""What no memo has."""
 
 
 def start(
@@ -68,23 +67,21 @@ async def call_within(activity: str, argument: Any, result: type[Result]) -> Res
     """The result of an activity of this worker itself: what it is given crosses no wire and stands
     in no history.
     """
-    if patched(STANDS_APART):
+    if patched(EARLIER):
         # A command, by which a replay tells the parts of a task apart that is cut meanwhile (see
         # ``Moment``); not one that another undoes, as a timer's end does: a replay may come to both
-        # in one part. What it takes out of the memo is not there.
-        workflow.upsert_memo({STANDS_APART: None})
-    return await _to_its_end(
-        workflow.start_local_activity(
-            activity,
-            argument,
-            result_type=result,
-            start_to_close_timeout=READ_LIMIT,
-            # Beyond it a retry becomes a timer of the server, and the workflow task can end
-            # meanwhile.
-            local_retry_threshold=LOCAL_LIMIT,
-            retry_policy=PATIENT,
-        )
+        # in one part.
+        workflow.upsert_memo({NOTHING: None})
+    made: Result = await workflow.execute_local_activity(
+        activity,
+        argument,
+        result_type=result,
+        start_to_close_timeout=READ_LIMIT,
+        # Beyond it a retry becomes a timer of the server, and the workflow task can end meanwhile.
+        local_retry_threshold=LOCAL_LIMIT,
+        retry_policy=PATIENT,
     )
+    return made
 
 
 async def recorded(verdict: RecordedVerdict | None) -> RecordedVerdict | None:
@@ -92,33 +89,6 @@ async def recorded(verdict: RecordedVerdict | None) -> RecordedVerdict | None:
 
     By an activity of this worker itself, which ends with the workflow task that asks for it.
     """
-    return await _to_its_end(
-        workflow.start_local_activity(record_verdict, verdict, start_to_close_timeout=LOCAL_LIMIT)
+    return await workflow.execute_local_activity(
+        record_verdict, verdict, start_to_close_timeout=LOCAL_LIMIT
     )
-
-
-async def _to_its_end(made: workflow.ActivityHandle[Result]) -> Result:
-    """The result of an activity within the worker. A cancel that comes meanwhile is raised where
-    the server is waited for next: a replay has had the result when it comes.
-    """
-    cancelled = False
-    try:
-        while True:
-            try:
-                return await asyncio.shield(made)
-            except asyncio.CancelledError:
-                # The SDK cancels all there is where it puts a workflow out of memory.
-                if made.cancelled():
-                    raise
-                cancelled = True
-    finally:
-        task = asyncio.current_task()
-        if cancelled and task is not None:
-            # The SDK's loop keeps the tasks that run.
-            asyncio.ensure_future(_cancel_next(task))  # noqa: RUF006
-
-
-async def _cancel_next(task: asyncio.Task[Any]) -> None:
-    """Cancel a task once it waits: conditions are looked at when nothing else can run."""
-    await workflow.wait_condition(lambda: True)
-    task.cancel()

@@ -47,6 +47,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import WITHDRAWN, BudgetSpent, Cause, JobFailed, JobStatus, Stop
     from workflows.approving import Approving
     from workflows.calling import recorded, result_of
+    from workflows.cancelling import Cancelling
     from workflows.continuing import (
         CHECKPOINT_TURNS,
         Run,
@@ -72,7 +73,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import patched
+    from workflows.patches import EARLIER, patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -129,6 +130,7 @@ class JobWorkflow(Ordered):
             count=encoding(order.spec.encoding).count,
         )
         self.moment = Moment(job, origin)
+        self.cancelling = Cancelling(self.moment)
         # In the order in which they came: a set has none.
         self.heard = Heard(origin.heard if origin is not None else ())
         self.visible = Visible(order)
@@ -168,21 +170,10 @@ class JobWorkflow(Ordered):
     async def run(self, order: JobOrder) -> JobOutcome:
         """Turn after turn, until the model finishes, a budget is spent, or the job is cancelled."""
         try:
-            await self.begin()
-            while (stop := await self.stop_before_turn()) is None:
-                await self.sub_jobs.find()
-                self.ingest()
-                await self.tick()
-                reply = await self.call_model()
-                statement = self.job.receive(
-                    reply, self.moment.answers.clock(reply, self.moment.now)
-                )
-                if statement is not None:
-                    await self.execute(statement)
-                    self.job.record(statement, self.moment.now)
-                self.replaying.compare()
-                await self.go_on()
-            await self.check(stop)
+            if patched(EARLIER):
+                stop = await self.cancelling.done(asyncio.ensure_future(self.work()))
+            else:
+                stop = await self.work()
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
             stop = self.stopped_by(error)
         ending = asyncio.ensure_future(self.end(stop))
@@ -193,6 +184,23 @@ class JobWorkflow(Ordered):
             if not patched(ENDS_ANYWAY):
                 raise
             return await ending
+
+    async def work(self) -> Stop:
+        """Turn after turn; why no other follows."""
+        await self.begin()
+        while (stop := await self.stop_before_turn()) is None:
+            await self.sub_jobs.find()
+            self.ingest()
+            await self.tick()
+            reply = await self.call_model()
+            statement = self.job.receive(reply, self.moment.answers.clock(reply, self.moment.now))
+            if statement is not None:
+                await self.execute(statement)
+                self.job.record(statement, self.moment.now)
+            self.replaying.compare()
+            await self.go_on()
+        await self.check(stop)
+        return stop
 
     @workflow.signal
     def message(self, note: Note) -> None:
@@ -766,6 +774,8 @@ class JobWorkflow(Ordered):
         # Handlers that are under way would be lost with the run.
         await workflow.wait_condition(workflow.all_handlers_finished)
         await self.sub_jobs.holding.told_all()
+        if patched(EARLIER):
+            await self.cancelling.before_the_end()
         origin = Origin(
             checkpoint=saved,
             parent=parent,
@@ -821,17 +831,18 @@ class JobWorkflow(Ordered):
             redact=spec.redact,
         )
         try:
-            self.checked = await result_of(
-                "check_result",
-                request,
-                Checked,
-                id="check",
-                limit=min(limit, TOOL_LIMIT),
-                until=until,
-                summary=f"check the result with {spec.check.name}",
-                tries=CHECK_TRIES,
-                **self.routing.to(Role.TOOLS),
-            )
+            with self.moment.ends_by_a_cancel():
+                self.checked = await result_of(
+                    "check_result",
+                    request,
+                    Checked,
+                    id="check",
+                    limit=min(limit, TOOL_LIMIT),
+                    until=until,
+                    summary=f"check the result with {spec.check.name}",
+                    tries=CHECK_TRIES,
+                    **self.routing.to(Role.TOOLS),
+                )
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise

@@ -6,7 +6,7 @@ Where a query is answered while a local activity runs, the SDK hands the activit
 later workflow task; a replay hands it over at once. Time, messages, payloads and events that came
 in between are therefore not looked at before the next event of the server that the job waits for:
 then both see the same. So every such wait goes through ``Moment.after``, and nothing else looks. A
-cancel is raised there, too (``workflows/calling.py``).
+cancel is raised there, too (``workflows/cancelling.py``).
 
 A task that is cut while a local activity runs has no command yet. If the one before had none
 either, a replay takes the parts of the cut one for one task, whose time is that of the last part.
@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
@@ -43,7 +44,9 @@ class Moment:
     what came since; ``heard`` is what the turn began with. ``looking`` are told of each look.
     ``answers``: the turn's come from the world, or from a record. ``waits``: an event of the server
     is waited for, and nothing within the worker; ``waiting_begins`` is told of each such wait, when
-    that has made its commands.
+    that has made its commands. ``wait`` is the number of one that a cancel may end, 0 if there is
+    none, and ``cancelled`` that of the one in which a cancel is to be raised; those behind it do
+    not begin.
     """
 
     def __init__(self, job: Job, origin: Origin | None) -> None:
@@ -58,11 +61,12 @@ class Moment:
         self.condense_arrived = False
         self.looking: list[Callable[[], None]] = []
         self.waits = False
+        self.wait = self.cancelled = self._waits = 0
         self.waiting_begins: Callable[[], None] = lambda: None
         self.answers = Live()
         # When a look was taken that no verdict records, and what there was before it.
         self.unrecorded = 0.0
-        self._before: tuple[float, float, float | None] = (self.now, 0.0, 0.0)
+        self._before: tuple[float, float, float, float | None] = (self.now, 0.0, 0.0, 0.0)
 
     async def after(
         self,
@@ -76,11 +80,16 @@ class Moment:
         all of it, since nobody told. With ``failed``, which says so of an error, note is taken
         after an error too.
         """
+        if self.cancelled:
+            # Given up before it is begun.
+            wait.close() if asyncio.iscoroutine(wait) else asyncio.ensure_future(wait).cancel()
+            self.raise_cancel()
         self.waits = True
         # It runs when the wait has come to where it waits.
         asyncio.get_running_loop().call_soon(self.waiting_begins)
         try:
-            result = await wait
+            with self.ends_by_a_cancel():
+                result = await wait
         except ActivityError as error:
             # Without it nothing is looked at: the error ends the turn, and the next wait will look.
             if failed is not None:
@@ -91,10 +100,35 @@ class Moment:
         self._look(worked(result))
         return result
 
+    @contextmanager
+    def ends_by_a_cancel(self) -> Iterator[None]:
+        """Within the block an event of the server is waited for.
+
+        Raises:
+            CancelledError: at its beginning, if a cancel was to be raised in a wait before.
+        """
+        if self.cancelled:
+            self.raise_cancel()
+        self._waits += 1
+        self.wait = self._waits
+        try:
+            yield
+        finally:
+            self.wait = 0
+
+    def raise_cancel(self) -> NoReturn:
+        """Raise the cancel, once.
+
+        Raises:
+            CancelledError: always.
+        """
+        self.cancelled = 0
+        raise asyncio.CancelledError
+
     def recall(self, at: float) -> None:
         """The last look was taken ``at`` this time, as a verdict records."""
         if at != self.now:
-            self.now, self.job.ledger.worked, worked = self._before
+            self.now, self.idle, self.job.ledger.worked, worked = self._before
             self._pass(at, worked)
 
     def begin(self) -> None:
@@ -133,7 +167,7 @@ class Moment:
         return None if left is None else timedelta(seconds=max(math.ceil(left), 1))
 
     def _look(self, worked: float | None) -> None:
-        self._before = (self.now, self.job.ledger.worked, worked)
+        self._before = (self.now, self.idle, self.job.ledger.worked, worked)
         self.unrecorded = workflow.time()
         self._pass(self.unrecorded, worked)
         self.inbox += self.arrived

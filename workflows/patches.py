@@ -11,10 +11,37 @@ from __future__ import annotations
 from temporalio import workflow
 
 EARLIER = "patches-of-2026-11"
-"""All that there were before runs asked as they begin, by one mark."""
+"""By one mark all that there were when runs began to ask as they begin, and what came with it."""
 
 AT_START = (EARLIER,)
 """What a run asks for as it begins; a new patch is added here."""
+
+COVERED = frozenset(
+    (
+        "a-cancelled-end-ends",
+        "batch-goes-on",
+        "beside-the-loop-may-fail",
+        "carried-cancelled-beside-starts",
+        "checks-by-schemas-are-bounded",
+        "cut-calls-are-booked",
+        "ends-are-told-before-going-on",
+        "failed-summaries-are-told",
+        "functions-are-bounded-in-what-they-make",
+        "held-calls-are-waited-for",
+        "limits-upserted",
+        "lost-batches-are-told",
+        "prompt-may-be-too-long",
+        "slice-asked-again",
+        "slice-came-meanwhile",
+        "slice-spent-on-failures",
+        "stands-upserted",
+        "sub-jobs-are-held",
+        "unknown-jobs-are-told",
+        "wishes-are-named",
+        "withdrawn-given-again",
+    )
+)
+"""Those that ``EARLIER`` stands for, each of which a run of before marked where it came by it."""
 
 
 def begin() -> None:
@@ -24,8 +51,13 @@ def begin() -> None:
 
 
 def patched(patch: str) -> bool:
-    """Whether the run goes by ``patch``."""
-    if patch not in AT_START and workflow.patched(EARLIER):
-        return True
-    # A run of before marked each where it came by.
-    return workflow.patched(patch)
+    """Whether the run goes by ``patch``.
+
+    Raises:
+        ValueError: if no run asks for it as it begins.
+    """
+    if patch in AT_START:
+        return workflow.patched(patch)
+    if patch not in COVERED:
+        raise ValueError(f"no run asks for the patch {patch!r} as it begins: add it to AT_START")
+    return workflow.patched(EARLIER) or workflow.patched(patch)

@@ -44,9 +44,10 @@ begin and end of the run. What it reads and lists, at its begin, its end, and as
 it up, is as ``benchmarks/sized.py`` counted it on two hosts with two roles.
 """
 
-A_FURTHER_RUN = 6
+A_FURTHER_RUN = 7
 """Actions where a job goes on in another run: its start, the mark of its patches, which is two, the
-checkpoint saved, the change of the memo that tells its task apart, the checkpoint read.
+checkpoint saved, the change of the memo that tells its task apart, the timer at whose end a cancel
+is looked for, the checkpoint read.
 """
 
 A_WORKSPACE = 1

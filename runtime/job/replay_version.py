@@ -8,7 +8,7 @@ from __future__ import annotations
 REPLAY_VERSION = 1
 """Raised by hand whenever a change of workflow code makes other commands, or the same in another
 order, of a history that is there already. ``tests/releases`` fails until it is. See
-docs/releases.md, also for ``workflow.patched``, which needs no raise.
+docs/releases.md, also for ``patched`` of ``workflows/patches.py``, which needs no raise.
 """
 
 COMPATIBLE = frozenset({0})

@@ -48,8 +48,8 @@ def test_constants_are_the_program_s(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_further_run_takes_what_recorded_ones_took() -> None:
-    """A start, a marker of the checkpoint that was saved, the activity that reads it; and three for
-    the mark and the memo's change that there were not when they were recorded.
+    """A start, a marker of the checkpoint that was saved, the activity that reads it; and four for
+    the mark, the memo's change and the timer that there were not when they were recorded.
     """
     first, second = (
         json.loads(gzip.decompress((HISTORIES / f"continued-{n}.json.gz").read_bytes()))["events"]
@@ -58,7 +58,7 @@ def test_a_further_run_takes_what_recorded_ones_took() -> None:
     (saved,) = (event for event in first if "save_checkpoint" in _marked(event))
     (read,) = (event for event in second if _activity(event).startswith("checkpoint"))
     started = [event for event in second if "workflowExecutionStartedEventAttributes" in event]
-    assert len([saved, read, *started]) + 3 == counts.A_FURTHER_RUN
+    assert len([saved, read, *started]) + 4 == counts.A_FURTHER_RUN
 
 
 def _activity(event: dict[str, Any]) -> str:

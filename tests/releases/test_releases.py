@@ -87,7 +87,7 @@ async def test_histories_replay_or_are_refused_by_name(release: Release) -> None
             except Exception as error:
                 raise AssertionError(
                     f"{name} of release {release.name} does not replay: raise REPLAY_VERSION or use"
-                    f" workflow.patched (docs/releases.md); this is build {this_build().id}"
+                    f" patched of workflows/patches.py (docs/releases.md); this is build {this_build().id}"
                 ) from error
 
 

@@ -5,7 +5,13 @@ wait goes through ``Moment.after``: read out of the code of its workflow.
 from __future__ import annotations
 
 import ast
+import re
+from importlib import import_module
 from pathlib import Path
+
+import pytest
+
+from workflows import patches
 
 WORKFLOWS = Path(__file__).parent.parent.parent / "workflows"
 OF_A_BATCH = {"batch.py", "finishing.py", "granting.py", "paging.py"}
@@ -146,6 +152,21 @@ def test_nobody_else_looks() -> None:
 
 
 def test_patches_are_asked_for_as_a_run_begins() -> None:
-    """Nobody asks the SDK for one but ``workflows/patches.py``."""
-    asking = [name for name, text in sources().items() if "workflow.patched(" in text]
-    assert asking == ["patches"]
+    """Nobody asks the SDK for one but ``workflows/patches.py``, which knows of each when a run
+    asked for it: a run of before must not go by it.
+    """
+    asked: set[str] = set()
+    for path in sorted(WORKFLOWS.glob("*.py")):
+        text = path.read_text()
+        assert path.name == "patches.py" or "workflow.patched(" not in text, path.name
+        module = import_module(f"workflows.{path.stem}")
+        for name in re.findall(r"(?<!def )patched\(([A-Z_]+|\"[^\"]+\")\)", text):
+            asked.add(name.strip('"') if name.startswith('"') else getattr(module, name))
+    # ``patches.py`` asks for it itself.
+    assert asked == patches.COVERED | set(patches.AT_START)
+
+
+def test_a_patch_that_no_run_asks_for_as_it_begins_is_refused() -> None:
+    """A run that began before it would go by it, and not replay."""
+    with pytest.raises(ValueError, match="'new' as it begins: add it to AT_START"):
+        patches.patched("new")

@@ -21,6 +21,7 @@ from runtime.job.stops import JobStatus
 from runtime.worker import parts
 from tests.workflow.stage import Stage
 from workflows import job
+from workflows.continuing import Run
 from workflows.job import JobWorkflow
 from workflows.messages import JobOutcome, Note
 
@@ -31,14 +32,18 @@ TURNS = 12
 Handle = WorkflowHandle[JobWorkflow, JobOutcome]
 
 
+_TOO_MANY = frozenset(
+    (RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED)
+)
+"""Too many queries wait for the worker: the server refuses, or the client gives up."""
+
+
 async def ask_once(handle: Handle) -> int:
-    """The turn at which the job is; 0 where the server refuses, because too many queries wait for
-    the worker already.
-    """
+    """The turn at which the job is; 0 where too many queries wait for the worker already."""
     try:
         return int((await handle.query("progress"))["turn"])
     except RPCError as error:
-        if error.status is not RPCStatusCode.RESOURCE_EXHAUSTED:
+        if error.status not in _TOO_MANY:
             raise
         return 0
 
@@ -84,13 +89,17 @@ async def test_a_job_that_is_queried_replays(stage: Stage) -> None:
     assert sent > 0
 
 
+@pytest.mark.parametrize("checkpoint_turns", [1, 1_000])
 async def test_jobs_that_are_queried_and_cancelled_replay(
-    temporal: WorkflowEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    temporal: WorkflowEnvironment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    checkpoint_turns: int,
 ) -> None:
     """A cancel that comes in while a verdict is recorded takes the same effect in a replay, which
-    may have that verdict before it, and come to a checkpoint.
+    may have that verdict before it, and come to a checkpoint, or to the next call.
     """
-    monkeypatch.setattr(job, "CHECKPOINT_TURNS", 1)
+    monkeypatch.setattr(job, "CHECKPOINT_TURNS", checkpoint_turns)
     handles: dict[str | None, Handle] = {}
     verdicts_left: dict[str | None, int] = {}
 
@@ -110,6 +119,37 @@ async def test_jobs_that_are_queried_and_cancelled_replay(
         verdicts_left[job_workflow_id(JobKey(batch=stage.batch, job=spec.id))] = 2 + number
         handle = await stage.start(spec)
         handles[handle.id] = handle
+    async with stage.open():
+        ended = {handle: asyncio.create_task(handle.result()) for handle in handles.values()}
+        asking = [asyncio.create_task(ask_until(*one)) for one in ended.items() for _ in range(3)]
+        for outcome in ended.values():
+            assert (await outcome).status is JobStatus.CANCELLED
+        await asyncio.gather(*asking)
+    await stage.replay_all()
+
+
+async def test_jobs_that_are_cancelled_as_they_go_on_in_another_run_replay(
+    temporal: WorkflowEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancel that comes in while the checkpoint is archived takes the same effect in a replay,
+    which may have that before it.
+    """
+    monkeypatch.setattr(Run, "is_full", lambda run, limit: True)
+    loop = asyncio.get_running_loop()
+    handles: dict[str, Handle] = {}
+    stage = Stage(temporal.client, tmp_path, "cancelled-between-runs")
+    put = stage.store.put_if_absent
+
+    def cancelling(key: str, data: bytes) -> bool:
+        if key.endswith(".checkpoint"):
+            name = next(name for name in handles if f"/{name}/" in key)
+            asyncio.run_coroutine_threadsafe(handles[name].cancel(), loop).result(60)
+        return put(key, data)
+
+    monkeypatch.setattr(stage.store, "put_if_absent", cancelling)
+    for number in range(10):
+        spec = stage.spec([f"n = sum(range({10_000 * number}))"] * 2)
+        handles[spec.id] = await stage.start(spec)
     async with stage.open():
         ended = {handle: asyncio.create_task(handle.result()) for handle in handles.values()}
         asking = [asyncio.create_task(ask_until(*one)) for one in ended.items() for _ in range(3)]
