@@ -126,11 +126,16 @@ class Watch:
         ending = asyncio.create_task(self._control.batch_end(self._plan.batch))
         try:
             while self._pending:
+                # What a round asks for may be from before an end that comes meanwhile.
+                ended = ending.done()
                 for event in await self._happened():
                     yield event
                 # No pause while the batch has more ends to tell: it tells so many at a time.
                 if self._pending and not self._more:
-                    await _rest(ending)
+                    if ended:
+                        await asyncio.sleep(POLL_SECONDS)
+                    else:
+                        await asyncio.wait({ending}, timeout=POLL_SECONDS)
         finally:
             ending.cancel()
 
@@ -258,14 +263,6 @@ class Watch:
         return (
             retry is not None and outcome.status is JobStatus.FAILED and outcome.cause in retry.on
         )
-
-
-async def _rest(ending: asyncio.Task[None]) -> None:
-    """The pause between two rounds; over when the batch ends, once."""
-    if ending.done():
-        await asyncio.sleep(POLL_SECONDS)
-    else:
-        await asyncio.wait({ending}, timeout=POLL_SECONDS)
 
 
 async def until_told(control: Control, batch: str, asked: asyncio.Event) -> None:
