@@ -11,6 +11,16 @@ _YOUNG_OBJECTS = 10_000
 takes a turn makes thousands, which go with it.
 """
 
+_own = False
+"""Whether this process is one of ours, and not of somebody who imports us."""
+
+
+def begin_process() -> None:
+    """A process of ours begins."""
+    global _own
+    _own = True
+    look_less_often()
+
 
 def look_less_often() -> None:
     """From now on, in this process."""
@@ -19,19 +29,20 @@ def look_less_often() -> None:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """What is made within the block, such as modules, stays: it is never looked through.
+    """Nothing is looked through while modules are loaded within the block; in a process of ours,
+    what there is at its end is never looked through again, some thousands of objects of garbage
+    that an import leaves behind included.
 
     litellm alone is half a million objects, and to look through them again and again takes up to
     half of the time that its import takes.
     """
-    if gc.get_threshold()[0] != _YOUNG_OBJECTS:
-        # Not a process of ours: what is garbage in it by now would stay with the rest.
-        gc.collect()
     looked = gc.isenabled()
     gc.disable()
     try:
         yield
+        # What somebody else's program has, and will leave behind, is not ours to keep.
+        if _own:
+            gc.freeze()
     finally:
-        gc.freeze()
         if looked:
             gc.enable()

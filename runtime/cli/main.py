@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from runtime.base.collector import look_less_often
+from runtime.base.collector import begin_process
 from runtime.base.errors import HoldfastError, ObjectCorrupt, ObjectMissing
 from runtime.cli import (
     approvals,
@@ -210,7 +210,7 @@ def entry() -> NoReturn:
     """
     # A command that reads an archive makes objects by the hundred thousand, none of them garbage:
     # by Python's default a tenth of its time goes into looking for some.
-    look_less_often()
+    begin_process()
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -343,7 +343,7 @@ def _leave_alone() -> None:
     A call of a long prompt makes some thousands of objects, which go with it. By Python's default
     each turn would begin several collections, in which the state of all jobs is walked through.
     """
-    # What is garbage by now would be frozen with the rest, and stay.
+    # What has become garbage since modules were loaded would be frozen with the rest, and stay.
     gc.collect()
     gc.freeze()
     look_less_often()

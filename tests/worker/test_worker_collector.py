@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from runtime.base.collector import loading, look_less_often
+from runtime.base import collector
+from runtime.base.collector import loading
 from runtime.base.values import ToolCall
 from runtime.projection.messages import told
 from runtime.projection.segments import Role, Segment, SegmentKind, reply_segment
@@ -36,16 +36,22 @@ def exchange(number: int) -> tuple[Segment, Segment]:
     return reply, Segment(**result, text="done", tokens=1, tool_call_id=call.id)
 
 
-@pytest.mark.usefixtures("of_a_worker")
-def test_a_long_prompt_begins_no_collection_of_its_own() -> None:
-    """Its messages are some thousands of objects, which go with the call."""
-    prompt = told([part for number in range(REPLIES) for part in exchange(number)])
+def collections() -> tuple[list[Any], Callable[[str, dict[str, Any]], None]]:
+    """Those that begin, and what notes them."""
     begun: list[Any] = []
 
     def note(phase: str, info: dict[str, Any]) -> None:
         if phase == "start":
             begun.append(info)
 
+    return begun, note
+
+
+@pytest.mark.usefixtures("of_a_worker")
+def test_a_long_prompt_begins_no_collection_of_its_own() -> None:
+    """Its messages are some thousands of objects, which go with the call."""
+    prompt = told([part for number in range(REPLIES) for part in exchange(number)])
+    begun, note = collections()
     gc.collect()
     gc.callbacks.append(note)
     try:
@@ -56,55 +62,34 @@ def test_a_long_prompt_begins_no_collection_of_its_own() -> None:
     assert begun == []
 
 
-@pytest.fixture
-def of_a_command() -> Iterator[None]:
-    """The collector as a command sets it, and as it was."""
-    before = gc.get_threshold()
-    look_less_often()
-    yield
-    gc.set_threshold(*before)
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("of_a_command")
-def test_what_is_loaded_is_never_looked_through() -> None:
-    """Neither as it is made nor later; all else is, from then on."""
-    begun: list[Any] = []
-
-    def note(phase: str, info: dict[str, Any]) -> None:
-        if phase == "start":
-            begun.append(info)
-
-    frozen = gc.get_freeze_count()
+@pytest.mark.parametrize("own", [True, False])
+def test_what_is_loaded_is_not_looked_through(own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is made; in a process of ours never. What somebody else's process has is left to its
+    collector, and so is all that comes later.
+    """
+    monkeypatch.setattr(collector, "_own", own)
+    begun, note = collections()
     gc.callbacks.append(note)
     try:
         with loading():
-            module = [{} for _ in range(100_000)]
-        loaded = list(begun)
+            made = [[] for _ in range(100_000)]
+            loaded = list(begun)
+        looked_through = {id(one) for one in gc.get_objects()}
+        later: list[Any] = []
+        assert id(later) in {id(one) for one in gc.get_objects()}
     finally:
         gc.callbacks.remove(note)
-    assert loaded == []
-    assert gc.get_freeze_count() - frozen >= len(module)
-    assert gc.isenabled()
-
-
-def test_garbage_of_a_process_that_is_not_ours_does_not_stay() -> None:
-    """What somebody's program has left behind is collected before it would be kept for good."""
-
-    class Left:
-        """One that refers to itself."""
-
-        def __init__(self) -> None:
-            self.own = self
-
-    gone: list[weakref.ref[Left]] = []
-    before = gc.get_threshold()
-    try:
-        # As nobody's: no collection but the one that is looked for comes.
-        gc.set_threshold(1_000_000)
-        gone.append(weakref.ref(Left()))
-        with loading():
-            assert gone[0]() is None
-    finally:
-        gc.set_threshold(*before)
         gc.unfreeze()
+    assert loaded == []
+    assert gc.isenabled()
+    assert sum(id(one) in looked_through for one in made) == (0 if own else len(made))
+
+
+def test_what_cannot_be_loaded_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And leaves the collector as it was."""
+    monkeypatch.setattr(collector, "_own", True)
+    frozen = gc.get_freeze_count()
+    with pytest.raises(ImportError), loading():
+        raise ImportError
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == frozen
