@@ -29,8 +29,6 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from benchmarks.cpu_parts import Profiler
 
-TOOL_CHARS = 1_200
-PROMPT_CHARS = 10_000
 WARM_TURNS = 12
 
 FLOOR, WHOLE, STAND_IN = "floor", "litellm", "stand-in"
@@ -58,6 +56,13 @@ PARTS = (
 )
 
 
+class Load(BaseModel):
+    """How many characters a job's prompt begins with, and how many each statement prints."""
+
+    prompt: int = 10_000
+    printed: int = 1_200
+
+
 class Measurement(BaseModel):
     """What to measure."""
 
@@ -67,6 +72,7 @@ class Measurement(BaseModel):
     jobs: int
     turns: int
     processes: int = 1
+    load: Load = Load()
     profiled: bool = False
     queue: str = ""
 
@@ -272,7 +278,15 @@ def _figures(given: Measurement, clock: Clock) -> Figures:
     )
 
 
-async def _run(client: Client, given: Measurement, queue: str, name: str, turns: int) -> None:
+@asynccontextmanager
+async def one_job(given: Measurement, queue: str) -> AsyncIterator[tuple[Client, str]]:
+    """Run one job; within the block its workflow's id is known, and its worker works on."""
+    async with _jobs_worker(given, queue) as (client, _):
+        yield client, await _run(client, given, queue, f"job-{queue}", given.turns)
+
+
+async def _run(client: Client, given: Measurement, queue: str, name: str, turns: int) -> str:
+    """Run a job to its end; its workflow's id."""
     from runtime.base.spec.models import Budget, JobSpec, ModelSettings
     from runtime.base.values import JobKey
     from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id
@@ -284,30 +298,32 @@ async def _run(client: Client, given: Measurement, queue: str, name: str, turns:
     workspace.mkdir(exist_ok=True)
     spec = JobSpec(
         id=name,
-        goal="Print what the script says. " + "x7 " * (PROMPT_CHARS // 3),
+        goal="Print what the script says. " + "x7 " * (given.load.prompt // 3),
         workspace=str(workspace),
-        model=ModelSettings(name=f"scripted/{_script(given.folder, turns)}"),
+        model=ModelSettings(name=f"scripted/{_script(given.folder, turns, given.load.printed)}"),
         budget=Budget(turns=turns + 1, tokens=10**12, usd=1e9),
         context_tokens=10**7,
     )
     key = JobKey(batch="bench", job=name)
+    workflow_id = job_workflow_id(key)
     outcome = await client.execute_workflow(
         JobWorkflow.run,
         JobOrder(key=key, spec=spec, definition=""),
-        id=job_workflow_id(key),
+        id=workflow_id,
         task_queue=queue,
         task_timeout=TASK_LIMIT,
     )
     assert outcome.status is JobStatus.SUCCEEDED, outcome
+    return workflow_id
 
 
-def _script(folder: Path, turns: int) -> Path:
+def _script(folder: Path, turns: int, printed: int) -> Path:
     """A model that has the interpreter print random text at each turn."""
-    path = folder / f"script-{turns}.yaml"
+    path = folder / f"script-{turns}-{printed}.yaml"
     if not path.exists():
         code = (
             "import random\n"
-            f"print({{n}}, ''.join(random.choices('abcdefghijklmnopqrstuvwxyz ', k={TOOL_CHARS})))"
+            f"print({{n}}, ''.join(random.choices('abcdefghijklmnopqrstuvwxyz ', k={printed})))"
         )
         statements = [code.format(n=n) for n in range(turns - 1)] + ["finish('done')"]
         path.write_text(json.dumps([{"code": statement} for statement in statements]))
