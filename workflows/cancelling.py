@@ -63,19 +63,28 @@ class Cancelling:
         """
         with self._moment.ends_by_a_cancel():
             await workflow.sleep(timedelta(milliseconds=1), summary="before another run")
-        if self.under_way:
+        # Also one that comes in this very task is known when nothing else can run.
+        await workflow.wait_condition(lambda: True)
+        if self.under_way or self._moment.cancelled:
             self._moment.raise_cancel()
 
     async def _raise_in(self, working: asyncio.Task[T]) -> None:
-        moment = self._moment
-        # Conditions are looked at when nothing else can run: the wait has made its commands.
-        await workflow.wait_condition(lambda: moment.wait > 0 or working.done())
-        if working.done():
-            return
-        wait = moment.cancelled = moment.wait
+        moment, seen = self._moment, 0
+
+        def waits() -> bool:
+            nonlocal seen
+            seen = moment.wait
+            return seen > 0 or working.done()
+
+        # Conditions are looked at when nothing else can run: the wait has made its commands. It may
+        # have ended by the same look.
+        while not seen or moment.wait != seen:
+            await workflow.wait_condition(waits)
+            if working.done():
+                return
+        wait = moment.cancelled = seen
         await workflow.sleep(timedelta(milliseconds=1), summary="cancel")
         # What has ended by itself meanwhile is taken, and the job comes to its next wait.
         await workflow.wait_condition(lambda: True)
         if moment.wait == wait:
-            moment.cancelled = 0
             working.cancel()

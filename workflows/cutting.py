@@ -47,8 +47,14 @@ class Cuts:
         asked = self._asked[cut.activity] = asyncio.ensure_future(spent_on(cut, told))
         return asked
 
-    async def wait_for(self, cut: CutCall, told: Failed) -> Failed:
-        """What a call used, for the one who waits to book it."""
+    async def spent(self, cut: CutCall, told: Failed) -> Failed:
+        """What a call used, for the one who books it."""
+        if self._moment.cancelled:
+            # Raised below, before it is waited for: a look before the job's end books it.
+            self.ask(cut, told)
+        return await self._moment.after(self._spent(cut, told), lambda spent: spent.seconds)
+
+    async def _spent(self, cut: CutCall, told: Failed) -> Failed:
         # Shielded: of a job that is cancelled meanwhile, a look before its end books it.
         spent = await asyncio.shield(self.ask(cut, told))
         del self._asked[cut.activity]

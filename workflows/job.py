@@ -474,9 +474,7 @@ class JobWorkflow(Ordered):
         # An error tells all attempts of the turn, if any.
         own = told.since(call.booked) if told.attempts > call.booked.attempts else Failed()
         cut = CutCall(key=call.key, turn=call.turn, activity=self.call_id(suffix), model=call.model)
-        return call.booked + await self.moment.after(
-            self.cuts.wait_for(cut, own), lambda spent: spent.seconds
-        )
+        return call.booked + await self.cuts.spent(cut, own)
 
     async def granted_more(self, error: ActivityError, sent: Amount | None, tried: Failed) -> bool:
         """Whether the call was not made, or not again, since its job's slice of the batch's budget
@@ -612,9 +610,7 @@ class JobWorkflow(Ordered):
                     model=call.model,
                     side=task.name,
                 )
-                failed = await self.moment.after(
-                    self.cuts.wait_for(cut, failed), lambda spent: spent.seconds
-                )
+                failed = await self.cuts.spent(cut, failed)
             # A cancelled job's summary is no failure to go on from.
             if is_cancelled_exception(error):
                 self.job.ledger.add_background(failed.usage, failed.cost_usd)

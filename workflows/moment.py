@@ -24,7 +24,7 @@ from datetime import timedelta
 from typing import NoReturn, TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import Left
@@ -109,12 +109,18 @@ class Moment:
         """
         if self.cancelled:
             self.raise_cancel()
+        outer = self.wait
         self._waits += 1
         self.wait = self._waits
         try:
             yield
+        except BaseException as error:
+            # Only here it is known that nothing has swallowed it.
+            if is_cancelled_exception(error):
+                self.cancelled = 0
+            raise
         finally:
-            self.wait = 0
+            self.wait = outer
 
     def raise_cancel(self) -> NoReturn:
         """Raise the cancel, once.

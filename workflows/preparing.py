@@ -59,7 +59,8 @@ class Preparing:
         interim = answers.interim
         payloads = job.recorded_payloads(interim)
         requests = job.graph.background.requests([obj_id for obj_id, *_ in payloads])
-        results = await self._effects.repeated(requests, job.turn, payloads)
+        with self._moment.ends_by_a_cancel():
+            results = await self._effects.repeated(requests, job.turn, payloads)
         job.repeat_payloads(results, interim, answers.read_of, now)
 
     async def begin(self, now: float) -> bool:

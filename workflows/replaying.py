@@ -262,6 +262,7 @@ class Replaying:
         if order is None or order.source is None:
             return None
         last = order.mode is ReplayMode.RESTORE and turn == order.until
-        return await ask(
-            RecordedQuestion(source=order.source, turn=turn, layout=last), f"recorded-{turn}"
-        )
+        with self._moment.ends_by_a_cancel():
+            return await ask(
+                RecordedQuestion(source=order.source, turn=turn, layout=last), f"recorded-{turn}"
+            )
