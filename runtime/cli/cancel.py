@@ -17,9 +17,9 @@ def command(
 ) -> None:
     """Cancel jobs.
 
-    A model call in progress is broken off, and the job ends as cancelled: within seconds if a worker
-    runs, else when the batch is resumed. So does a job that waits for its place in a batch that
-    runs; name it in full, as BATCH/ID. Only 'holdfast retry' or 'run --rerun-failed' starts it
+    A model call in progress is broken off, and the job ends as cancelled: within seconds if a
+    worker runs, else when the batch is resumed. So does a job that waits for its place in a batch
+    that runs; name it in full, as BATCH/ID. Only 'holdfast retry' or 'run --rerun-failed' starts it
     anew.
     """
     act_on(
