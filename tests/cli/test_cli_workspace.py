@@ -128,20 +128,20 @@ def test_log_tells_which_command_runs(cli: CommandLine) -> None:
     gate = {"GATE": str(cli.path / "gate")}
     cli.write("a.json", script(f"finish(sh({command!r}, timeout=900, env={gate!r}).exit_code)"))
     job = "id: slow, model: scripted/a.json, workspace: {write: true, sandbox: none}"
-    process = cli.start("run", cli.jobs(job, batch="running"))
+    process = cli.start("run", cli.jobs(job, batch="telling-commands"))
 
     def told() -> list[str]:
         # Before its first turn there is no such job.
-        return cli("log", "running/slow").out.splitlines()[-1:]
+        return cli("log", "telling-commands/slow").out.splitlines()[-1:]
 
     wait_for(
         lambda: told() == [f"now: running: runs: {command} | waits"], "log tells of it", process
     )
-    assert cli("log", "running/slow", "--json").json()["now"] == {
+    assert cli("log", "telling-commands/slow", "--json").json()["now"] == {
         "status": "running",
         "reason": f"runs: {command} | waits",
     }
     cli.write("gate", "")
     assert cli.finished(process).code == 0
     assert told() == ["end: succeeded"]
-    assert cli("log", "running/slow", "--json").json()["now"] is None
+    assert cli("log", "telling-commands/slow", "--json").json()["now"] is None
