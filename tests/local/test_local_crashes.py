@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from temporalio.service import RPCError
@@ -19,6 +20,7 @@ from runtime.server import embedded as local
 from runtime.server import process as local_process
 from runtime.server.connection import Target
 from runtime.server.embedded import ServerState, ensure_server, server_in_use, server_status
+from tests.eventually import eventually
 from tests.local.helpers import client_of, is_running, kill, kill_at_once, python, start_job
 
 pytestmark = pytest.mark.server
@@ -240,6 +242,8 @@ async def test_silent_server_is_replaced(home: Home) -> None:
     """A server process that lives and does not answer is killed and started again."""
     first = await ensure_server(home)
     os.kill(first.pid, signal.SIGSTOP)
+    # On a busy machine a thread of its may answer once more before it stops.
+    await eventually(lambda: _is_stopped(first.pid), "all threads of the server have stopped")
     with pytest.MonkeyPatch.context() as impatient:
         impatient.setattr(local, "ANSWER_SECONDS", 1.0)
         impatient.setattr(local, "SILENT_SECONDS", 0.1)
@@ -248,6 +252,11 @@ async def test_silent_server_is_replaced(home: Home) -> None:
         second = await ensure_server(home)
     assert second.pid != first.pid
     assert await is_serving(home)
+
+
+def _is_stopped(pid: int) -> bool:
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return all((one / "stat").read_text().rpartition(") ")[2].startswith("T") for one in threads)
 
 
 async def test_server_that_cannot_start_says_why(home: Home) -> None:
