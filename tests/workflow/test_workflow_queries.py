@@ -5,6 +5,7 @@ a replay sees too.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -52,6 +53,17 @@ async def ask_until(handle: Handle, ended: asyncio.Task[JobOutcome]) -> None:
     """Query the job all the time."""
     while not ended.done():
         await ask_once(handle)
+
+
+async def all_are_cancelled(stage: Stage, handles: Iterable[Handle]) -> None:
+    """Each job ends so, is queried until then, and replays."""
+    async with stage.open():
+        ended = {handle: asyncio.create_task(handle.result()) for handle in handles}
+        asking = [asyncio.create_task(ask_until(*one)) for one in ended.items() for _ in range(3)]
+        for outcome in ended.values():
+            assert (await outcome).status is JobStatus.CANCELLED
+        await asyncio.gather(*asking)
+    await stage.replay_all()
 
 
 async def test_a_job_that_is_queried_replays(stage: Stage) -> None:
@@ -119,13 +131,7 @@ async def test_jobs_that_are_queried_and_cancelled_replay(
         verdicts_left[job_workflow_id(JobKey(batch=stage.batch, job=spec.id))] = 2 + number
         handle = await stage.start(spec)
         handles[handle.id] = handle
-    async with stage.open():
-        ended = {handle: asyncio.create_task(handle.result()) for handle in handles.values()}
-        asking = [asyncio.create_task(ask_until(*one)) for one in ended.items() for _ in range(3)]
-        for outcome in ended.values():
-            assert (await outcome).status is JobStatus.CANCELLED
-        await asyncio.gather(*asking)
-    await stage.replay_all()
+    await all_are_cancelled(stage, handles.values())
 
 
 async def test_jobs_that_are_cancelled_as_they_go_on_in_another_run_replay(
@@ -150,10 +156,4 @@ async def test_jobs_that_are_cancelled_as_they_go_on_in_another_run_replay(
     for number in range(10):
         spec = stage.spec([f"n = sum(range({10_000 * number}))"] * 2)
         handles[spec.id] = await stage.start(spec)
-    async with stage.open():
-        ended = {handle: asyncio.create_task(handle.result()) for handle in handles.values()}
-        asking = [asyncio.create_task(ask_until(*one)) for one in ended.items() for _ in range(3)]
-        for outcome in ended.values():
-            assert (await outcome).status is JobStatus.CANCELLED
-        await asyncio.gather(*asking)
-    await stage.replay_all()
+    await all_are_cancelled(stage, handles.values())
