@@ -175,8 +175,11 @@ def resident_bytes(pid: int) -> int:
 
 
 def _children_of(pid: int) -> set[int]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has ended
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
 
 
 def _interpreters_of(process: Process) -> set[int]:

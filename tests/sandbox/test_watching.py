@@ -1,0 +1,31 @@
+"""The processes of a command, looked at from outside while they come and go."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from runtime.sandbox.watching import descendants
+from tests.sandbox.escapes import running
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+_LOOKS = 20_000
+"""Some eighteen of which met a process that had just ended, on the machine that this came from."""
+
+
+def test_a_look_meets_processes_that_end() -> None:
+    """Each look is a list, whatever ends between two of its steps."""
+    look = descendants(os.getpid())
+    with subprocess.Popen(["sh", "-c", "while :; do (sleep 0.0001 & sleep 0); done"]) as busy:
+        try:
+            looks = [look() for _ in range(_LOOKS)]
+            found = [running("no process has this as its last word") for _ in range(100)]
+        finally:
+            busy.kill()
+
+    assert all(pids[0] == os.getpid() and busy.pid in pids for pids in looks)
+    assert not any(found)
