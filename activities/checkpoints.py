@@ -19,9 +19,6 @@ from runtime.base.digests import canonical_json
 from runtime.base.failpoints import failpoint
 from runtime.job.checkpoint import INTERPRETER
 
-PART_BYTES = 750_000
-"""Compressed bytes of a part: 1 MB in base64, where Temporal refuses a payload of 2 MiB."""
-
 
 class CheckpointActivities:
     """``save_checkpoint``, a local activity, whose input never stands in a history; and
@@ -59,10 +56,11 @@ class CheckpointActivities:
         checkpoint = await asyncio.to_thread(read_checkpoint, self._store, order.checkpoint)
         # Always at this level: the parts of one state may come from different workers.
         data = zlib.compress(canonical_json(checkpoint.state), 6)
-        start = order.part * PART_BYTES
+        start = order.part * order.size
         return CheckpointPart(
-            data=base64.b64encode(data[start : start + PART_BYTES]).decode(),
-            parts=-(-len(data) // PART_BYTES),
+            data=base64.b64encode(data[start : start + order.size]).decode(),
+            parts=-(-len(data) // order.size),
+            size=order.size,
             interpreter=INTERPRETER,
             build=this_build().id,
             replay_version=this_build().replay_version,

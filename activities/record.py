@@ -171,15 +171,21 @@ class Saved(RecordValue):
     checkpoint: StepRef | None = None
 
 
+FIRST_PART_BYTES = 750_000
+"""Of the parts of workers that did not know yet of parts with another size."""
+
+
 class LoadOrder(RecordValue):
-    """Part ``part`` of a checkpoint, from 0."""
+    """Part ``part`` of a checkpoint, from 0, in parts of ``size`` bytes of its compressed state."""
 
     checkpoint: StepRef
     part: int = 0
+    size: int = FIRST_PART_BYTES
 
 
 class CheckpointPart(RecordValue):
-    """A part of a checkpoint: base64 of the compressed state, and how many parts there are.
+    """A part of a checkpoint: base64 of the compressed state, and how many parts there are of how
+    many bytes, before that.
 
     ``interpreter`` and ``build`` are those of the worker that loaded it, which takes the state
     over.
@@ -187,6 +193,7 @@ class CheckpointPart(RecordValue):
 
     data: str
     parts: int
+    size: int = FIRST_PART_BYTES
     interpreter: str
     build: str = ""
     replay_version: int = 0

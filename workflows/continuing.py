@@ -31,6 +31,11 @@ with workflow.unsafe.imports_passed_through():
 CHECKPOINT_TURNS = 64
 """Turns between two checkpoints: what a fork may have to restore turn by turn."""
 
+PART_BYTES = 380_000
+"""Bytes of a checkpoint's compressed state that one payload has: 507 kB in base64. Temporal refuses
+one of 2 MiB, and warns of each above 512 KiB, in the worker's log and in the server's.
+"""
+
 REPLAY_SHARE = 4
 """The part of a workflow task that replaying a run's statements may take: one of so many."""
 
@@ -160,12 +165,12 @@ async def save(job: Job, key: JobKey, parent: StepRef) -> StepRef:
 async def load(spec: JobSpec, ref: StepRef) -> Job:
     """The job of a checkpoint."""
     data: list[bytes] = []
-    parts = 1
+    parts, size = 1, PART_BYTES
     # In parts, since a payload above 2 MiB would fail the workflow task for ever.
     while len(data) < parts:
         part: CheckpointPart = await result_of(
             "load_checkpoint",
-            LoadOrder(checkpoint=ref, part=len(data)),
+            LoadOrder(checkpoint=ref, part=len(data), size=size),
             CheckpointPart,
             id=f"checkpoint-{len(data)}",
             summary="load the checkpoint",
@@ -173,7 +178,11 @@ async def load(spec: JobSpec, ref: StepRef) -> Job:
         # Checked before the state is loaded: one of another interpreter cannot be.
         check_interpreter(part.interpreter)
         check_build(part.build, part.replay_version)
-        parts = part.parts
+        if data and part.size != size:
+            # By a worker of a release that knows one size alone: all can give parts of that one.
+            data, parts, size = [], 1, part.size
+            continue
+        parts, size = part.parts, part.size
         data.append(base64.b64decode(part.data))
     state: dict[str, Any] = json.loads(zlib.decompress(b"".join(data)))
     return checkpoint.load(spec, state, count=encoding(spec.encoding).count)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import random
+import zlib
 from typing import Any
 
 from archive_jobs import Written, chat, write_run
+from temporalio.testing import ActivityEnvironment
 
+from activities.checkpoints import CheckpointActivities
+from activities.record import CheckpointPart, LoadOrder
 from runtime.archive import keys
 from runtime.archive.caches import caches_of
 from runtime.archive.checkpoints import read_checkpoint, write_checkpoint
@@ -20,6 +26,8 @@ from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, verify_job
 from runtime.base.digests import canonical_json
 from runtime.base.values import StepRef
+from tests.servers.temporal_server import CONVERTER
+from workflows.continuing import PART_BYTES
 
 TURNS = 20
 
@@ -80,3 +88,34 @@ def test_a_checkpoint_whose_layout_is_gone_is_told() -> None:
     assert caches_of(left) is not caches_of(store)
     found = {(finding.key, finding.fault) for finding in verify_job(JobArchive(left, "b", "j"))}
     assert (ref.key, Fault.CORRUPT) in found
+
+
+async def test_a_large_state_is_handed_over_in_parts_that_nobody_warns_of() -> None:
+    """None has 512 KiB as a payload, and all together are the state; so are those that a worker
+    orders that knows no size of theirs.
+    """
+    store = MemoryStore()
+    archive, parent, state = job_of_text(store)
+    state["more"] = random.Random(5).randbytes(600_000).hex()
+    ref = write_checkpoint(
+        archive, run="r", turn=TURNS, parent=parent, interpreter="monty", state=state
+    )
+    activities = CheckpointActivities(store)
+
+    async def parts_of(**size: int) -> list[CheckpointPart]:
+        parts: list[CheckpointPart] = []
+        while not parts or len(parts) < parts[0].parts:
+            order = LoadOrder(checkpoint=ref, part=len(parts), **size)
+            parts.append(await ActivityEnvironment().run(activities.load_checkpoint, order))
+        return parts
+
+    async def longest(parts: list[CheckpointPart]) -> int:
+        return max(payload.ByteSize() for payload in await CONVERTER.encode(parts))
+
+    now, before = await parts_of(size=PART_BYTES), await parts_of()
+
+    assert len(now) > 1
+    assert await longest(now) < 512 * 1024 < await longest(before)
+    for parts in (now, before):
+        data = b"".join(base64.b64decode(part.data) for part in parts)
+        assert json.loads(zlib.decompress(data)) == state
