@@ -7,6 +7,8 @@ on the queue, or asks, sees the same.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from temporalio.api.enums.v1 import TaskQueueType
@@ -19,7 +21,12 @@ from temporalio.client import Client
 
 from runtime.base.spec.limits import QUEUES
 from runtime.base.spec.models import Limit
+from runtime.base.workflow_ids import BATCH_WORKFLOW, open_on
 from runtime.server.authentic import NotSigned
+
+OLDER_LOOKS = 15
+"""In every so many looks one goes through all open jobs of a batch, of which a large one has many.
+"""
 
 FIRST_TOKENS = 10_000.0
 """What a call is taken to use before one has told."""
@@ -95,10 +102,56 @@ async def queues_of(client: Client, query: str) -> set[str]:
     """The queues by which limited calls go of the workflows that the query finds, as far as they
     are signed with this state directory's key.
     """
+    return (await _called_by(client, query))[0]
+
+
+@dataclass
+class CalledQueues:
+    """The queues by which limited calls go of the workflows that are open on a task queue.
+
+    One look in ``OLDER_LOOKS`` asks for all, of which a batch may have hundreds; the others for
+    batches and for what began since. A job keeps those queues with which it began.
+    """
+
+    client: Client
+    task_queue: str
+    _looks: int = 0
+    _newest: datetime | None = None
+    """When the workflow began that was the newest when all were looked at."""
+
+    def question(self) -> str:
+        """What the next look asks for."""
+        every = open_on(self.task_queue)
+        if self._is_whole():
+            return every
+        since = f"StartTime > '{self._newest:%Y-%m-%dT%H:%M:%S.%fZ}'"
+        return f"{every} AND (WorkflowType = '{BATCH_WORKFLOW}' OR {since})"
+
+    async def look(self) -> set[str]:
+        """Those that were found now.
+
+        Raises:
+            RPCError: if the server does not answer; the next look asks the same.
+        """
+        queues, newest = await _called_by(self.client, self.question())
+        if self._is_whole():
+            # By the server's clock, as what is compared with it.
+            self._newest = newest
+        self._looks += 1
+        return queues
+
+    def _is_whole(self) -> bool:
+        return self._newest is None or self._looks % OLDER_LOOKS == 0
+
+
+async def _called_by(client: Client, query: str) -> tuple[set[str], datetime | None]:
+    """``queues_of``, and when the workflow began that began last."""
     queues: set[str] = set()
+    newest: datetime | None = None
     async for execution in client.list_workflows(query):
+        newest = max(execution.start_time, newest or execution.start_time)
         # Each memo is checked, which takes its time: most have no word of queues.
         if QUEUES in execution.raw_info.memo.fields:
             with suppress(NotSigned):
                 queues.update(map(str, (await execution.memo())[QUEUES]))
-    return queues
+    return queues, newest

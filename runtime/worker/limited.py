@@ -28,8 +28,7 @@ from activities.rate_headers import listening
 from runtime.base.errors import ServerError
 from runtime.base.roles import Roles
 from runtime.base.spec.limits import is_of, role_of
-from runtime.base.workflow_ids import open_on
-from runtime.server.rates import Account, account_of, keep_rate, queues_of
+from runtime.server.rates import Account, CalledQueues, account_of, keep_rate
 from runtime.worker.beside import stopped
 from runtime.worker.steering import Meter, steered
 
@@ -118,10 +117,10 @@ class LimitedQueues:
             ServerError: as ``want``.
         """
         wanted = set(queues)
+        called = CalledQueues(self.client, task_queue)
         while True:
             with suppress(RPCError):
-                more = await queues_of(self.client, open_on(task_queue))
-                wanted.update(queue for queue in more if is_of(queue, archive))
+                wanted.update(queue for queue in await called.look() if is_of(queue, archive))
             await self.want(sorted(queue for queue in wanted if role_of(queue) in roles))
             await asyncio.sleep(LOOK_SECONDS)
 

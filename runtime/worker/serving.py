@@ -28,7 +28,7 @@ from runtime.base.roles import EVERY, MEMO, VARIABLE, Role, Roles
 from runtime.base.spec.limits import QUEUES, is_of, role_of
 from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS, job_key, open_on
 from runtime.server.authentic import NotSigned
-from runtime.server.rates import queues_of
+from runtime.server.rates import OLDER_LOOKS, queues_of
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.presence import present
 from runtime.worker.role_workers import RoleWorkers
@@ -38,11 +38,6 @@ from workflows.messages import batch_queue
 
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""
-
-OLDER_LOOKS = 15
-"""In every so many looks one goes through all open jobs of the batches, of which large ones have
-many.
-"""
 
 WORKFLOW_TASKS = 2
 """Of each batch at a time: the batches share the interpreter processes."""
