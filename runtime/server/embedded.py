@@ -29,7 +29,7 @@ from runtime.base.search_attributes import TYPES
 from runtime.server.binary import find_binary
 from runtime.server.leaving import leave_in_order
 from runtime.server.process import (
-    TERM_SECONDS,
+    END_SECONDS,
     Launched,
     ServerInfo,
     begin_database,
@@ -288,7 +288,7 @@ async def _ensure(home: Home) -> ServerInfo:
         if not killed and not _lost_its_port(home, launched):
             break
         # What its shell has forked may outlive it for a moment, and has its lock.
-        if not await wait_until(lambda: not is_alive(home), TERM_SECONDS):
+        if not await wait_until(lambda: not is_alive(home), END_SECONDS):
             break
     raise await _not_started(home, launched)
 

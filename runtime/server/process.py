@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,8 +34,8 @@ from runtime.base.home import Home
 from runtime.server.ports import HOST, port_is_free, unused_ports
 from runtime.server.users import locked
 
-TERM_SECONDS = 10.0
-"""How long the server may take to end by itself before it is killed; it takes some 1.4 s."""
+END_SECONDS = 10.0
+"""How long the server may take to be gone once it is killed."""
 
 LOG_LINES = 15
 LOG_BYTES = 16 * 1024 * 1024
@@ -242,31 +243,40 @@ def _launcher(home: Home, info: ServerInfo) -> list[str]:
 
 
 async def terminate(home: Home) -> None:
-    """Ends the server process of this state directory; returns when it is gone.
+    """Ends the server process of this state directory; returns when it is gone, and what it has
+    answered is on the disk.
 
-    ``start.lock`` is held.
+    By a kill: whatever it answers it has written before, and to end by itself it waits for more
+    than a second, whether anybody is connected or not. ``start.lock`` is held.
 
     Raises:
         ServerError: if a server lives and nothing says which process it is, or it cannot be ended.
     """
-    for sign, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, TERM_SECONDS)):
-        # A process that is just being started has the lock already and writes its id within
-        # moments.
-        await wait_until(lambda: not is_alive(home) or _holder(home) is not None, TERM_SECONDS)
-        pid = _holder(home)
-        if is_alive(home):
-            if pid is None:
-                raise ServerError(
-                    f"a process holds {_alive_lock(home)} and does not say which it is; end it by"
-                    " hand"
-                )
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, sign)
-        if await wait_until(lambda: not is_alive(home), seconds):
-            # Its files are closed, and so its lock is free, moments before its end can be told.
-            await wait_until(partial(_is_no_child, pid), seconds)
-            return
-    raise ServerError(f"the embedded Temporal server (process {_holder(home)}) does not end")
+    # A process that is just being started has the lock already and writes its id within moments.
+    await wait_until(lambda: not is_alive(home) or _holder(home) is not None, END_SECONDS)
+    pid = _holder(home)
+    if is_alive(home):
+        if pid is None:
+            raise ServerError(
+                f"a process holds {_alive_lock(home)} and does not say which it is; end it by hand"
+            )
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if not await wait_until(lambda: not is_alive(home), END_SECONDS):
+        raise ServerError(f"the embedded Temporal server (process {pid}) does not end")
+    # Its files are closed, and so its lock is free, moments before its end can be told.
+    await wait_until(partial(_is_no_child, pid), END_SECONDS)
+    await asyncio.to_thread(_take_in_log, home.database)
+
+
+def _take_in_log(database: Path) -> None:
+    """Have SQLite write to a database what still stands in its log beside it, and sync it."""
+    # Where it is no database, or the disk is full, the next start says so.
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", uri=True)) as opened,
+    ):
+        opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 async def wait_until(condition: Callable[[], bool], seconds: float) -> bool:

@@ -247,7 +247,6 @@ async def test_silent_server_is_replaced(home: Home) -> None:
     with pytest.MonkeyPatch.context() as impatient:
         impatient.setattr(local, "ANSWER_SECONDS", 1.0)
         impatient.setattr(local, "SILENT_SECONDS", 0.1)
-        impatient.setattr(local_process, "TERM_SECONDS", 0.5)
         assert (await server_status(home)).state is ServerState.SILENT
         second = await ensure_server(home)
     assert second.pid != first.pid

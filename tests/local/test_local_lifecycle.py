@@ -145,6 +145,20 @@ async def test_state_survives_an_orderly_stop(home: Home) -> None:
     assert await is_running(await client_of(second), "kept")
 
 
+async def test_a_server_that_was_stopped_leaves_one_file_with_all_in_it(home: Home) -> None:
+    """Nothing is left in a log beside its database: whoever takes that along has all."""
+    async with server_in_use(home) as server:
+        client = await client_of(server)
+        # So few that the server itself has not moved them out of its log yet.
+        await start_job(client, "kept")
+        log = home.database.with_name(home.database.name + "-wal")
+        assert log.stat().st_size > 0
+    assert not log.exists()
+    with closing(sqlite3.connect(home.database)) as opened:
+        assert opened.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert await is_running(await client_of(await ensure_server(home)), "kept")
+
+
 async def test_settings_of_ones_own(home: Home) -> None:
     """What settings.json has goes before Holdfast's own setting of that name; what is no such file
     starts nothing.
