@@ -307,7 +307,11 @@ def log_since(home: Home, start: int) -> str:
 
 
 def _command(home: Home, binary: Path, ports: Ports) -> list[str]:
-    command = [str(binary), "server", "start-dev", "--db-filename", str(home.database)]
+    # The server makes a URI of it as it stands, where these mean something else; it begins in the
+    # file's directory.
+    plain = not set("?#%").intersection(str(home.database))
+    database = str(home.database) if plain else home.database.name
+    command = [str(binary), "server", "start-dev", "--db-filename", database]
     command += ["--ip", HOST, "--port", str(ports.frontend)]
     # The web UI answers under any host name, to pages of other sites as well: it is there on demand
     # only.

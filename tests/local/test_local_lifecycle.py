@@ -159,6 +159,23 @@ async def test_a_server_that_was_stopped_leaves_one_file_with_all_in_it(home: Ho
     assert await is_running(await client_of(await ensure_server(home)), "kept")
 
 
+@pytest.mark.parametrize("name", ["c#", "what?", "100%", "a%41", "two words"])
+async def test_the_database_is_in_its_directory_whatever_that_is_called(
+    name: str, home: Home
+) -> None:
+    """It is nowhere else, under a part of that name: others would share it, and could read it."""
+    place = home.path / "places" / name
+    (place / "server").mkdir(parents=True, mode=0o700)
+    odd = Home(place)
+    try:
+        await start_job(await client_of(await ensure_server(odd)), "kept")
+    finally:
+        await stop_server(odd)
+    assert [path.name for path in place.parent.iterdir()] == [name]
+    assert odd.database.stat().st_size > 0
+    assert not odd.database.with_name(odd.database.name + "-wal").exists()
+
+
 async def test_settings_of_ones_own(home: Home) -> None:
     """What settings.json has goes before Holdfast's own setting of that name; what is no such file
     starts nothing.
