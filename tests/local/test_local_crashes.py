@@ -254,8 +254,14 @@ async def test_silent_server_is_replaced(home: Home) -> None:
 
 
 def _is_stopped(pid: int) -> bool:
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    return all((one / "stat").read_text().rpartition(") ")[2].startswith("T") for one in threads)
+    try:
+        states = [
+            (thread / "stat").read_text().rpartition(") ")[2]
+            for thread in Path(f"/proc/{pid}/task").iterdir()
+        ]
+    except OSError:  # A thread has ended in the meantime.
+        return False
+    return all(state.startswith("T") for state in states)
 
 
 async def test_server_that_cannot_start_says_why(home: Home) -> None:
