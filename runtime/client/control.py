@@ -434,6 +434,12 @@ class Control:
         """
         return await self._asked(batch, BatchNews, "news", known)
 
+    async def last_news(self, batch: str, known: int) -> BatchNews:
+        """What had happened in a batch that has ended, as ``batch_news`` has it; nothing if no
+        worker answers for it.
+        """
+        return await self._answer(batch, BatchNews, "news", known)
+
     async def batch_end(self, batch: str) -> None:
         """Wait until a batch's workflow has ended, or cannot be asked: at once if there is none."""
         with suppress(RPCError, WorkflowFailureError, NotSigned):
@@ -455,10 +461,16 @@ class Control:
         self, batch: str, answer: type[Answer], query: str, *arguments: int
     ) -> Answer | None:
         """What a batch answers; None if it does not run, an empty one if no worker does for it."""
-        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
-        description = await describe(self.client, handle.id)
+        description = await describe(self.client, batch_workflow_id(batch))
         if description is None or description.status is not WorkflowExecutionStatus.RUNNING:
             return None
+        return await self._answer(batch, answer, query, *arguments)
+
+    async def _answer(
+        self, batch: str, answer: type[Answer], query: str, *arguments: int
+    ) -> Answer:
+        """What a batch answers, be it running or not; an empty one if no worker does for it."""
+        handle = self.client.get_workflow_handle(batch_workflow_id(batch))
         try:
             told: Answer = await handle.query(
                 query, args=arguments, result_type=answer, rpc_timeout=_SHORT

@@ -112,6 +112,7 @@ class Watch:
         self._known = 0
         self._more = False
         self._first = True
+        self._over = False
         self._doubtful = {
             job.id for job in plan.counted(Start.RESUMED, Start.LOST) if job.outcome is None
         }
@@ -155,7 +156,7 @@ class Watch:
     async def _round(self) -> list[Event]:
         """Ask once for the batch, and for jobs that may have begun."""
         news = await self._control.batch_news(self._plan.batch, self._known)
-        events = [] if news is None else self._told(news)
+        events = await self._told_at_its_end() if news is None else self._told(news)
         jobs = [self._plan.of(name) for name in self._asked(news)]
         standings = await gathered(self._control.standing, map(self._key, jobs))
         for job, standing in zip(jobs, standings, strict=True):
@@ -199,6 +200,19 @@ class Watch:
         self._known = max(news.first + len(news.ends), self._known)
         self._more = self._known < news.total
         self._first = self._first and self._more
+        return events
+
+    async def _told_at_its_end(self) -> list[Event]:
+        """What a batch that has ended says has happened since the round before it did.
+
+        It is asked once, and only where it may tell what no job tells of itself: that it was
+        started again.
+        """
+        asks, self._over = not self._over, True
+        events: list[Event] = []
+        while asks and not self._pending.keys().isdisjoint(self._plan.tries):
+            events += self._told(await self._control.last_news(self._plan.batch, self._known))
+            asks = self._more
         return events
 
     def _asked(self, news: BatchNews | None) -> list[str]:

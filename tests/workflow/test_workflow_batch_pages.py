@@ -363,9 +363,11 @@ async def test_jobs_are_withdrawn_beside_a_page_that_cannot_be_read(
     await histories(stage)
 
 
-async def test_failed_jobs_are_started_again(stage: Stage, control: Control) -> None:
+@pytest.mark.parametrize("over", [False, True], ids=["meanwhile", "at-the-end"])
+async def test_failed_jobs_are_started_again(stage: Stage, control: Control, over: bool) -> None:
     """As often as their definition says, as runs of the same job, each told with what it failed
-    of; by a user once more, whether or not their pages are read by then.
+    of, also to who asks when all is over; by a user once more, whether or not their pages are read
+    by then.
     """
     policy = stage.path / "fails.py"
     policy.write_text(FAILS)
@@ -378,6 +380,8 @@ async def test_failed_jobs_are_started_again(stage: Stage, control: Control) -> 
     batch = batch_of(stage, specs)
     plan = await control.plan(batch, rerun_failed=False)
     await control.submit(plan)
+    if over:
+        await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
     events = await seen(control, plan)
     assert [
         (event.outcome.key.job, event.again, event.outcome.cause)
