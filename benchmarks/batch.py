@@ -96,17 +96,18 @@ class Place:
 
     def processes(self) -> Iterator[tuple[int, str]]:
         """The processes of this state directory, each with its kind."""
-        home = str(self.path / "home").encode()
+        home = self.path / "home"
+        ours = f"HOLDFAST_HOME={home}".encode()
         for entry in Path("/proc").iterdir():
             with suppress(OSError):
                 if not entry.name.isdigit():
                     continue
-                line = (entry / "cmdline").read_bytes()
-                # The server has an environment of its own, and the directory in its arguments.
-                known = home + b"/" in line or b"HOLDFAST_HOME=" + home in (
+                # The server has an environment of its own, and works where its files are.
+                known = (entry / "cwd").readlink() == (home / "server").resolve() or ours in (
                     entry / "environ"
                 ).read_bytes().split(b"\0")
-                if known and (kind := _kind(line.split(b"\0"))):
+                line = (entry / "cmdline").read_bytes().split(b"\0")
+                if known and (kind := _kind(line)):
                     yield int(entry.name), kind
 
     def look(self) -> dict[str, list[int]]:

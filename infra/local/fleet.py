@@ -234,7 +234,8 @@ class Fleet:
             *("--ip", "0.0.0.0" if self.network else self.address),
             *("--port", str(ports["temporal"])),
             *("--metrics-port", str(ports["temporal.metrics"])),
-            *("--db-filename", str(self.folder / "temporal.db"), "--disable-config-file"),
+            # In the folder in which it begins: it would take a path for a part of a URI.
+            *("--db-filename", "temporal.db", "--disable-config-file"),
             *configuration(),
         ]
         return self._component("temporal", command, partial(self._listens, "temporal"))

@@ -307,11 +307,9 @@ def log_since(home: Home, start: int) -> str:
 
 
 def _command(home: Home, binary: Path, ports: Ports) -> list[str]:
-    # The server makes a URI of it as it stands, where these mean something else; it begins in the
-    # file's directory.
-    plain = not set("?#%").intersection(str(home.database))
-    database = str(home.database) if plain else home.database.name
-    command = [str(binary), "server", "start-dev", "--db-filename", database]
+    # By its name alone: it begins in the file's directory, and takes what it is given for a part of
+    # a URI as it stands, in which a path's "?", "#" and "%" mean something else.
+    command = [str(binary), "server", "start-dev", "--db-filename", home.database.name]
     command += ["--ip", HOST, "--port", str(ports.frontend)]
     # The web UI answers under any host name, to pages of other sites as well: it is there on demand
     # only.
