@@ -138,11 +138,10 @@ def _kind(line: Sequence[bytes]) -> str:
 
 
 @contextmanager
-def place(jobs: int, turns: int) -> Iterator[Place]:
-    """A place whose server is gone after the block."""
+def made_place() -> Iterator[Place]:
+    """A place that is gone after the block, with what was started there and its server."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         made = Place(Path(folder))
-        made.lay_out(jobs, turns)
         try:
             yield made
         finally:
@@ -159,7 +158,8 @@ def worked(jobs: int, turns: int, workers: int, *, disturbed: bool) -> tuple[Pla
     Raises:
         AssertionError: if a job is not accounted for.
     """
-    with place(jobs, turns) as made:
+    with made_place() as made:
+        made.lay_out(jobs, turns)
         run = made.start("run", "jobs.yaml", "--workers", str(workers), "--json")
         helper: subprocess.Popen[bytes] | None = None
         killed: list[str] = []
@@ -236,7 +236,8 @@ def submission(jobs: int) -> str:
         "|--:|--:|--:|--:|--:|--:|",
     ]
     for count in (jobs // 100, jobs // 10, jobs):
-        with place(count, 1) as made:
+        with made_place() as made:
+            made.lay_out(count, 1)
             found = measured(made.path)
         cells = (f"{number:,.1f}" for number in found[:2])
         sizes = (f"{number:,.0f}" for number in found[2:])

@@ -28,6 +28,7 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from benchmarks.cpu_parts import Profiler
+from runtime.interpreter.processor_time import processor_seconds
 
 WARM_TURNS = 12
 
@@ -122,7 +123,7 @@ class Clock:
     children: float = field(init=False)
 
     def __post_init__(self) -> None:
-        helped = sum(map(_seconds, self.helpers))
+        helped = sum(map(processor_seconds, self.helpers))
         self.host = time.process_time() + helped
         self.children = children_seconds() - helped
 
@@ -130,7 +131,11 @@ class Clock:
 def children_seconds() -> float:
     """The processor time of the children: of those that live, and of those that have ended."""
     ended = os.times()
-    return ended.children_user + ended.children_system + sum(map(_seconds, _children(os.getpid())))
+    return (
+        ended.children_user
+        + ended.children_system
+        + sum(map(processor_seconds, _children(os.getpid())))
+    )
 
 
 def _children(pid: int) -> Iterator[int]:
@@ -138,11 +143,6 @@ def _children(pid: int) -> Iterator[int]:
         for child in (task / "children").read_text().split():
             yield int(child)
             yield from _children(int(child))
-
-
-def _seconds(pid: int) -> float:
-    # As in runtime/interpreter/processor_time.py: a process's clock by its number.
-    return time.clock_gettime((~pid << 3) | 2)
 
 
 async def measure(given: Measurement) -> Figures:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.batch import Place
+from benchmarks.batch import Place, made_place
 from benchmarks.blocks import hand_over
+from runtime.interpreter.processor_time import processor_seconds
 
 BLOCK = "waiting"
 JOBS = (1, 50, 200)
@@ -37,23 +37,16 @@ def measure(counts: Sequence[int], seconds: float) -> str:
 
 
 def _row(jobs: int, seconds: float) -> str:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        place = Place(Path(folder))
+    with made_place() as place:
         _lay_out(place, jobs)
         run = place.start("run", "jobs.yaml")
-        try:
-            while sum(1 for _ in (place.path / "home/archive").glob("b/*/turns/*/*/*.step")) < jobs:
-                assert run.poll() is None, (place.path / "run.err").read_text()
-                time.sleep(0.5)
-            time.sleep(ASLEEP)
-            before, began = _used(place), time.monotonic()
-            time.sleep(seconds)
-            after, took = _used(place), time.monotonic() - began
-        finally:
-            run.kill()
-            run.wait()
-            # The server outlives the command that was killed.
-            place.start("down").wait()
+        while sum(1 for _ in (place.path / "home/archive").glob("b/*/turns/*/*/*.step")) < jobs:
+            assert run.poll() is None, (place.path / "run.err").read_text()
+            time.sleep(0.5)
+        time.sleep(ASLEEP)
+        before, began = _used(place), time.monotonic()
+        time.sleep(seconds)
+        after, took = _used(place), time.monotonic() - began
     cores = {kind: (used - before.get(kind, 0.0)) / took for kind, used in after.items()}
     cells = (
         f"{cores[kind]:.3f}" if kind in cores else "" for kind in ("run", "member", "temporal")
@@ -74,9 +67,8 @@ def _used(place: Place) -> dict[str, float]:
     """Seconds of processor time that the processes of each kind have taken."""
     used: dict[str, float] = {}
     for pid, kind in place.processes():
-        with suppress(OSError):
-            # As in runtime/interpreter/processor_time.py: a process's clock by its number.
-            used[kind] = used.get(kind, 0.0) + time.clock_gettime((~pid << 3) | 2)
+        with suppress(ProcessLookupError):
+            used[kind] = used.get(kind, 0.0) + processor_seconds(pid)
     return used
 
 
