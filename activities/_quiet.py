@@ -66,8 +66,16 @@ response together.
 """
 
 
+_TOKENIZER = "json_data"
+"""litellm's copy of a tokenizer, parsed, beside the text that it is read from when it is asked for:
+14 MB that nothing reads.
+"""
+
+
 def quieten(lite: Any) -> None:
-    """Replace what works for callbacks. Methods that a release does not have are left out."""
+    """Replace what works for callbacks, and drop what nothing reads. What a release does not have
+    is left out.
+    """
     logging: Any = import_module("litellm.litellm_core_utils.litellm_logging").Logging
     for name in _IN_CALLS:
         if (real := getattr(logging, name, None)) is not None:
@@ -78,6 +86,8 @@ def quieten(lite: Any) -> None:
     utils: Any = import_module("litellm.utils")
     if (cleaned := getattr(utils, _SIGNATURES, None)) is not None:
         setattr(utils, _SIGNATURES, _if_signed(cleaned))
+    if hasattr(utils, _TOKENIZER):
+        setattr(utils, _TOKENIZER, None)
     main: Any = import_module("litellm.main")
     if (fixed := getattr(main, _FIXED, None)) is not None:
         setattr(main, _FIXED, _if_not_ours(fixed))

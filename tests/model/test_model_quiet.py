@@ -118,6 +118,14 @@ async def test_no_usage_is_made_up_where_none_is_stated(tmp_path: Path) -> None:
     assert reply.usage.completion == reply.tokens > 0
 
 
+async def test_a_tokenizer_is_kept_as_its_text_alone() -> None:
+    """litellm reads the text where it is asked to count by it, and never what it parsed of it."""
+    library()
+    utils: Any = import_module("litellm.utils")
+    assert utils.json_data is None
+    assert len(json.loads(utils.claude_json_str)["model"]["vocab"]) > 60_000
+
+
 async def test_a_cache_that_is_not_there_is_nobody() -> None:
     """Importing Gemini's part of litellm registers one for good."""
     import_module("litellm.llms.vertex_ai.context_caching.vertex_ai_context_caching")
