@@ -30,6 +30,8 @@ _FEW = 4
 """Rounds, of ``POLL_SECONDS`` each, that a job is left alone of which nothing new was heard for
 long, and one that sleeps.
 """
+MOST_STILL = 5
+"""Rounds after which a batch is asked again all of whose open jobs sleep."""
 
 
 @dataclass(frozen=True)
@@ -74,21 +76,21 @@ Event = Turn | Ended | Retried | Silent
 class _Pause:
     """For how many rounds a job is left alone: twice as many each time that it had no news."""
 
-    left: int = 0
-    next: int = 1
+    until: int = 0
+    rounds: int = 1
     most: int = MOST_PAUSE
 
-    def is_over(self) -> bool:
-        """Whether it is asked in this round; if so, the next pause begins."""
-        if self.left:
-            self.left -= 1
+    def is_over(self, now: int) -> bool:
+        """Whether it is asked in round ``now``; if so, the next pause begins."""
+        if now < self.until:
             return False
-        self.left, self.next = min(self.next, self.most), 2 * min(self.next, self.most)
+        pause = min(self.rounds, self.most)
+        self.until, self.rounds = now + pause + 1, 2 * pause
         return True
 
     def begin_again(self, progress: JobProgress) -> None:
         """There was news: it is asked in the next round."""
-        self.left, self.next = 0, 1
+        self.until, self.rounds = 0, 1
         self.most = MOST_ASLEEP if progress.phase is Phase.ASLEEP else MOST_PAUSE
 
 
@@ -98,6 +100,7 @@ class Watch:
     Its batch is asked in each round, and tells which jobs run, and how others have ended: what a
     round costs does not grow with the batch. The jobs that run are asked what they do: each round
     while that changes, and ever more seldom while it does not; and ``MOST_ASKED`` in one round.
+    While all that run sleep, their batch is left alone for up to ``MOST_STILL`` rounds.
     """
 
     def __init__(self, control: Control, plan: Plan) -> None:
@@ -113,6 +116,7 @@ class Watch:
         self._more = False
         self._first = True
         self._over = False
+        self._now, self._still = 1, 1
         self._doubtful = {
             job.id for job in plan.counted(Start.RESUMED, Start.LOST) if job.outcome is None
         }
@@ -131,12 +135,13 @@ class Watch:
                 ended = ending.done()
                 for event in await self._happened():
                     yield event
+                self._now += self._still
                 # No pause while the batch has more ends to tell: it tells so many at a time.
                 if self._pending and not self._more:
                     if ended:
                         await asyncio.sleep(POLL_SECONDS)
                     else:
-                        await asyncio.wait({ending}, timeout=POLL_SECONDS)
+                        await asyncio.wait({ending}, timeout=POLL_SECONDS * self._still)
         finally:
             ending.cancel()
 
@@ -175,7 +180,14 @@ class Watch:
                 if isinstance(event, Turn):
                     self._pause(job.id).begin_again(event.progress)
                 events.append(event)
+        is_still = not events and news is not None and self._all_sleep(news)
+        self._still = min(2 * self._still, MOST_STILL) if is_still else 1
         return events
+
+    def _all_sleep(self, news: BatchNews) -> bool:
+        """Whether jobs run, and all of them were asleep when they were asked last."""
+        pauses = [self._pauses.get(name) for name in news.open if name in self._pending]
+        return bool(pauses) and all(one and one.most == MOST_ASLEEP for one in pauses)
 
     def _told(self, news: BatchNews) -> list[Event]:
         """What the batch says has happened since the round before."""
@@ -227,7 +239,7 @@ class Watch:
                 break
             if silent or name in runs or name in self._doubtful:
                 told = silent or name in runs
-                if self._pause(name).is_over() or self._few(name) or not told:
+                if self._pause(name).is_over(self._now) or self._few(name) or not told:
                     asked.append(name)
         # To the end of the line: a dict keeps its keys in the order in which they came.
         for name in asked:
