@@ -23,6 +23,9 @@ POLL_SECONDS = 0.4
 MOST_ASKED = 64
 """Jobs that are asked in one round, while their batch tells how they end."""
 
+_KNOWN = (Start.RERUN, Start.RESUMED)
+"""Jobs that have had a run when the plan was made, of which the batch may tell as well."""
+
 _ENDED = "its batch's workflow was ended from outside"
 
 MOST_PAUSE, MOST_ASLEEP = 4, 24
@@ -121,6 +124,8 @@ class Watch:
             job.id for job in plan.counted(Start.RESUMED, Start.LOST) if job.outcome is None
         }
         """Jobs whose batch may not tell of them: they are asked themselves."""
+        self._final: dict[str, str] = {}
+        """The runs of such jobs that the batch has said it does not start again after."""
 
     async def events(self) -> AsyncGenerator[Event]:
         """What happens, as it happens, until the last job has ended.
@@ -201,9 +206,11 @@ class Watch:
             if name not in self._pending:
                 continue
             job = self._plan.of(name)
-            if not end.outcome.run or (self._first and job.start is Start.RERUN):
-                # How it ended is not told, or this may be the end that came before.
+            if not end.outcome.run or (self._first and job.start in _KNOWN):
+                # How it ended is not told, or this may be the end of a run before.
                 self._doubtful.add(name)
+                if not end.again:
+                    self._final[name] = end.outcome.run
             elif end.again:
                 events.append(Retried(end.outcome, end.again))
             else:
@@ -252,6 +259,7 @@ class Watch:
         self._seen.pop(name, None)
         self._pauses.pop(name, None)
         self._doubtful.discard(name)
+        self._final.pop(name, None)
 
     def _few(self, name: str) -> bool:
         """Whether so few jobs are open that each that is awake is asked in every round: who
@@ -265,6 +273,7 @@ class Watch:
     def _event(self, job: JobPlan, standing: Standing, *, over: bool) -> Event | None:
         name = job.id
         if standing.outcome is not None:
+            over = over or self._final.get(name) == standing.run
             if not over and self._may_begin_again(job, standing.outcome):
                 return None
             self._forget(name)

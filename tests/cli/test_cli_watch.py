@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from runtime.base.spec.models import BatchSpec
+from runtime.base.spec.models import BatchSpec, Retry
 from runtime.base.values import JobKey
 from runtime.cli.reporters import PlainReporter
 from runtime.client import watch
 from runtime.client.control import Control, Standing
-from runtime.client.plans import Plan
+from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.watch import Ended, Turn, Watch
 from runtime.job.phases import Phase
-from runtime.job.stops import JobStatus
+from runtime.job.stops import Cause, JobStatus
 from workflows.messages import BatchEnd, BatchNews, JobOutcome, JobProgress
 
 JOBS = 50
@@ -97,6 +97,64 @@ def test_jobs_of_which_no_batch_tells_are_asked_each_time(monkeypatch: pytest.Mo
     events = watched(server, monkeypatch)
     assert [type(event) for event in events] == [Turn] * JOBS + [Ended] * JOBS
     assert set(server.asked.values()) == {ROUNDS}
+
+
+class Known:
+    """A server whose batch tells of run ``told`` of its one job, which has come to run ``new``."""
+
+    def __init__(self, told: str, status: JobStatus) -> None:
+        self.told = self.outcome(told, JobStatus.SUCCEEDED if told == "old" else status)
+        self.states = [
+            Standing(
+                "new", progress=JobProgress(status=JobStatus.RUNNING, turn=3, phase=Phase.MODEL)
+            ),
+            Standing("new", outcome=self.outcome("new", status)),
+        ]
+
+    def outcome(self, run: str, status: JobStatus) -> JobOutcome:
+        """How a run ended."""
+        return JobOutcome(
+            key=JobKey(batch="nightly", job="job-0"), run=run, status=status, cause=Cause.ERROR
+        )
+
+    async def batch_news(self, batch: str, known: int) -> BatchNews:
+        """The same one end, to who does not know it."""
+        return BatchNews(total=1, first=known, ends=(BatchEnd(outcome=self.told),)[known:])
+
+    async def batch_end(self, batch: str) -> None:
+        """Tells of no end by itself."""
+        await asyncio.Event().wait()
+
+    async def standing(self, key: JobKey) -> Standing:
+        """The job's own answer: it runs first, and then has ended."""
+        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+
+@pytest.mark.parametrize("start", [Start.RESUMED, Start.RERUN])
+@pytest.mark.parametrize(
+    ("told", "status"), [("old", JobStatus.SUCCEEDED), ("new", JobStatus.FAILED)]
+)
+def test_what_a_batch_tells_of_a_run_before_is_no_end(
+    start: Start, told: str, status: JobStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that was taken back runs on in another run; one that may be tried again has ended where
+    its batch has said that it is not.
+    """
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0)
+    plan = Plan(
+        BatchSpec(batch="nightly", jobs=()),
+        ("job-0",),
+        {"job-0": JobPlan("job-0", start)},
+        {"job-0": Retry(times=2)},
+    )
+
+    async def all_of_it() -> list[Any]:
+        following = Watch(cast(Control, Known(told, status)), plan)
+        return [event async for event in following.events()]
+
+    began, ended = asyncio.run(asyncio.wait_for(all_of_it(), 20))
+    assert isinstance(began, Turn)
+    assert (ended.outcome.run, ended.outcome.status) == ("new", status)
 
 
 class Thousands:
