@@ -195,7 +195,10 @@ class Watch:
         return bool(pauses) and all(one and one.most == MOST_ASLEEP for one in pauses)
 
     def _told(self, news: BatchNews) -> list[Event]:
-        """What the batch says has happened since the round before."""
+        """What the batch says has happened since the round before; nothing if nobody answers."""
+        if news == BatchNews():
+            self._more = False
+            return []
         # The batch no longer tells of ends between the two: any job may be among them.
         if news.first > self._known and not self._first:
             self._doubtful |= self._pending.keys()

@@ -100,9 +100,12 @@ def test_jobs_of_which_no_batch_tells_are_asked_each_time(monkeypatch: pytest.Mo
 
 
 class Known:
-    """A server whose batch tells of run ``told`` of its one job, which has come to run ``new``."""
+    """A server whose batch tells of run ``told`` of its one job, which has come to run ``new``;
+    ``silent``: not the first time that it is asked.
+    """
 
-    def __init__(self, told: str, status: JobStatus) -> None:
+    def __init__(self, told: str, status: JobStatus, *, silent: bool) -> None:
+        self.silent = silent
         self.told = self.outcome(told, JobStatus.SUCCEEDED if told == "old" else status)
         self.states = [
             Standing(
@@ -119,6 +122,9 @@ class Known:
 
     async def batch_news(self, batch: str, known: int) -> BatchNews:
         """The same one end, to who does not know it."""
+        if self.silent:
+            self.silent = False
+            return BatchNews()
         return BatchNews(total=1, first=known, ends=(BatchEnd(outcome=self.told),)[known:])
 
     async def batch_end(self, batch: str) -> None:
@@ -130,12 +136,13 @@ class Known:
         return self.states.pop(0) if len(self.states) > 1 else self.states[0]
 
 
+@pytest.mark.parametrize("silent", [False, True], ids=["told", "silent"])
 @pytest.mark.parametrize("start", [Start.RESUMED, Start.RERUN])
 @pytest.mark.parametrize(
     ("told", "status"), [("old", JobStatus.SUCCEEDED), ("new", JobStatus.FAILED)]
 )
 def test_what_a_batch_tells_of_a_run_before_is_no_end(
-    start: Start, told: str, status: JobStatus, monkeypatch: pytest.MonkeyPatch
+    start: Start, told: str, status: JobStatus, silent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job that was taken back runs on in another run; one that may be tried again has ended where
     its batch has said that it is not.
@@ -149,7 +156,7 @@ def test_what_a_batch_tells_of_a_run_before_is_no_end(
     )
 
     async def all_of_it() -> list[Any]:
-        following = Watch(cast(Control, Known(told, status)), plan)
+        following = Watch(cast(Control, Known(told, status, silent=silent)), plan)
         return [event async for event in following.events()]
 
     began, ended = asyncio.run(asyncio.wait_for(all_of_it(), 20))
