@@ -28,6 +28,11 @@ from workflows.messages import JobOutcome
 
 _SHOWN = 20
 
+_AS_IT_BEGAN = (
+    "interrupted as it began: 'holdfast ls' shows whether there is a new run, which goes on when a"
+    " worker has it"
+)
+
 
 @dataclass(frozen=True)
 class Started:
@@ -78,18 +83,27 @@ async def followed(
     with Interrupts(
         lambda: None, "the job goes on when a worker has it: 'holdfast run' of its file"
     ) as interrupts:
-        async with connect(target) as connection:
-            started = await begin(connection)
-            for one in started:
-                if not json:
-                    say(_begun(one))
-            if detach:
-                if json:
-                    json_document([_about(one) for one in started])
-                return 0
-            # From here on the job runs: an interrupt lets its calls in flight end.
-            interrupts.patient = True
-            results = await _worked(connection, store, started, interrupts)
+        begins = False
+        try:
+            async with connect(target) as connection:
+                begins = True
+                started = await begin(connection)
+                for one in started:
+                    if not json:
+                        say(_begun(one))
+                if detach:
+                    if json:
+                        json_document([_about(one) for one in started])
+                    return 0
+                # From here on the job runs: an interrupt lets its calls in flight end.
+                interrupts.patient = True
+                results = await _worked(connection, store, started, interrupts)
+        except asyncio.CancelledError:
+            # Cancelled by whoever awaits this, and not by the user.
+            if not interrupts.asked.is_set():
+                raise
+            note(_AS_IT_BEGAN if begins else "interrupted before anything was started")
+            return INTERRUPTED
     if results is None:
         note(
             "interrupted: the job goes on when a worker has it ('holdfast run' of its file,"

@@ -1,11 +1,18 @@
-"""Ctrl-C and SIGTERM during ``holdfast run``."""
+"""Ctrl-C and SIGTERM during ``holdfast run``, and as a replay begins."""
 
+import asyncio
 import json
 import os
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
+from runtime.archive.stores import MemoryStore
+from runtime.cli import following
+from runtime.server.target import Target
 from tests.cli.command_line import CommandLine, counting, script, wait_for
 
 pytestmark = pytest.mark.server
@@ -89,3 +96,35 @@ def test_an_early_one_starts_nothing(cli: CommandLine) -> None:
     done = cli.finished(process)
     assert (done.code, done.err) == (130, "interrupted before anything was started\n")
     assert cli.archive("early", "a").definition() is None
+
+
+@pytest.mark.parametrize("where", ["connecting", "beginning"])
+def test_one_before_a_replay_runs_ends_it_in_a_sentence(
+    where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 130, with what may have begun."""
+
+    async def interrupted() -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    @asynccontextmanager
+    async def connect(target: Target) -> AsyncIterator[None]:
+        if where == "connecting":
+            await interrupted()
+        yield
+
+    monkeypatch.setattr(following, "connect", connect)
+    following_it = following.followed(
+        cast(Target, None),
+        MemoryStore(),
+        lambda connection: interrupted(),
+        detach=False,
+        json=False,
+    )
+    assert asyncio.run(following_it) == 130
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith(
+        "interrupted before anything" if where == "connecting" else "interrupted as it began"
+    )
