@@ -75,6 +75,8 @@ def test_a_call_waits_for_a_worker_of_its_queue(waiting: CommandLine) -> None:
         "now: waiting: waits for a worker with --queue gpu"
     )
 
+    assert run.stdout is not None
+    assert any('"awaits": "gpu"' in line for line in run.stdout)
     first = cli.start("worker", "--queue", "gpu", "--processes", "1", MARK="gpu")
     wait_for(lambda: len(list(cli.path.glob("called-*"))) == 1, "the tool runs", first)
     assert next(cli.path.glob(f"called-{first.pid}-*")).exists()
@@ -88,7 +90,6 @@ def test_a_call_waits_for_a_worker_of_its_queue(waiting: CommandLine) -> None:
     cli.write("go", "")
     done = cli.finished(run)
     assert (done.code, done.summary()["a"]["result"]) == (0, RESULT)
-    assert '"awaits": "gpu"' in done.out
 
     os.kill(second.pid, signal.SIGKILL)
     again = cli("replay", "queued/a", "--from", "1", "--mode", "reexecute", "--frozen")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.server
 
 HOSTILE = r"""
 - {code: "x = 1  # \e[31mred\e[0m \e]0;title\a", text: "say \e[2J", delay: 0.9}
-- {code: "raise ValueError('\\x1b]52;c;ZXZpbA==\\x07bad')", delay: 0.9}
+- {code: "raise ValueError('\\x1b]52;c;ZXZpbA==\\x07bad')", delay: 4.0}
 - {code: "print('\\x1b[2Jgone')", delay: 0.9}
 - {code: "finish({'k\\x1b[31m': 'v\\x1b[2J\\x9b31m'})", delay: 0.9}
 """

@@ -125,15 +125,22 @@ async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
     what it cost.
     """
 
+    gate = asyncio.Event()
+
     def respond(_messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
-        return {"text": f"Reply {number}.", "delay": 0.3 * (number - 1)}
+        return {"text": f"Reply {number}.", "gate": gate}
 
     async with openai_server(respond).serving() as server:
         job = Job(model_at(server))
         call = job.call()
-        one, other = await asyncio.gather(
-            run(job.store, call, attempt(1)), run(job.store, call, attempt(2))
-        )
+        racing = asyncio.gather(run(job.store, call, attempt(1)), run(job.store, call, attempt(2)))
+
+        async def both() -> bool:
+            return len(server.exchanges) == 2
+
+        await eventually(both, "both are asked for")
+        gate.set()
+        one, other = await racing
         assert one == other
         sent = {e.response for e in server.exchanges}
         assert len(sent) == 2

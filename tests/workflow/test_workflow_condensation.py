@@ -348,24 +348,29 @@ async def test_a_loop_without_progress_ends_in_a_reset(stage: Stage) -> None:
     assert len(model.summaries) < 30
 
 
+ASKED = """
+import re, time
+from pathlib import Path
+
+def respond(messages):
+    turn = int(re.findall(r"budget: turn (\\d+) of", messages[-1]["content"])[-1])
+    while turn == 5 and not Path(__file__).with_suffix(".go").exists():
+        time.sleep(0.02)
+    return {"code": {1: "x = 1", 3: "x += 1\\ncondense()", 7: "finish(x)"}.get(turn, "x += 1")}
+"""
+
+
 async def test_the_model_and_the_user_can_ask(stage: Stage) -> None:
     """``condense()`` in a statement and the signal ``condense``: before the next call, once
     each.
     """
-    spec = stage.spec(
-        [
-            "x = 1",
-            "x += 1",
-            "x += 1\ncondense()",
-            "x += 1",
-            {"code": "x += 1", "delay": 1.0},
-            "x += 1",
-            "finish(x)",
-        ]
-    )
+    policy = stage.path / "policy.py"
+    policy.write_text(ASKED)
+    spec = stage.spec(f"scripted/{policy}")
     handle = await stage.start(spec)
     await until_turn(handle, 5)
     await handle.signal("condense", Note.of())
+    policy.with_suffix(".go").touch()
     outcome = await handle.result()
     archive = JobArchive(stage.store, stage.batch, spec.id)
     taken = condensations(archive, outcome)
