@@ -137,18 +137,21 @@ def encoding(name: str) -> TokenCounter:
         # Looked for here: where there is none tiktoken would ask the network.
         if (folder / key).is_file():
             with _cache_folder(folder):
-                return TiktokenCounter(name, _lightened(tiktoken.get_encoding(name)))
+                return TiktokenCounter(name, _made(name))
     raise InputError(
         f"encoding {name!r} is not on this machine: put its file, named {key}, into the directory"
         " that TIKTOKEN_CACHE_DIR names, or use cl100k_base"
     )
 
 
-def _lightened(made: tiktoken.Encoding) -> tiktoken.Encoding:
-    """The encoding without the table of its tokens that its matcher was made from: a third of its
-    memory, and read only by what writes an encoding that has no name.
+def _made(name: str) -> tiktoken.Encoding:
+    """The encoding; if nobody has asked for it before, without the table of its tokens that its
+    matcher was made from: a third of its memory, for those alone who make other encodings of it.
     """
-    getattr(made, "_mergeable_ranks", {}).clear()
+    known = name in tiktoken.registry.ENCODINGS
+    made = tiktoken.get_encoding(name)
+    if not known:
+        getattr(made, "_mergeable_ranks", {}).clear()
     return made
 
 
