@@ -33,6 +33,9 @@ _FEW = 4
 """Rounds, of ``POLL_SECONDS`` each, that a job is left alone of which nothing new was heard for
 long, and one that sleeps.
 """
+LAST_TRIES = 3
+"""How often a batch that has ended is asked for what it had to tell, if no worker answers."""
+
 MOST_STILL = 5
 """Rounds after which a batch is asked again all of whose open jobs sleep."""
 
@@ -144,7 +147,7 @@ class Watch:
                 # No pause while the batch has more ends to tell: it tells so many at a time.
                 if self._pending and not self._more:
                     if ended:
-                        await asyncio.sleep(POLL_SECONDS)
+                        await asyncio.sleep(POLL_SECONDS * self._still)
                     else:
                         await asyncio.wait({ending}, timeout=POLL_SECONDS * self._still)
         finally:
@@ -227,14 +230,18 @@ class Watch:
     async def _told_at_its_end(self) -> list[Event]:
         """What a batch that has ended says has happened since the round before it did.
 
-        It is asked once, and only where it may tell what no job tells of itself: that it was
-        started again.
+        It is asked in one round, and only where it may tell what no job tells of itself: that it
+        was started again.
         """
-        asks, self._over = not self._over, True
+        tries, self._over = 0 if self._over else LAST_TRIES, True
         events: list[Event] = []
-        while asks and not self._pending.keys().isdisjoint(self._plan.tries):
-            events += self._told(await self._control.last_news(self._plan.batch, self._known))
-            asks = self._more
+        while tries and not self._pending.keys().isdisjoint(self._plan.tries):
+            news = await self._control.last_news(self._plan.batch, self._known)
+            events += self._told(news)
+            if news == BatchNews():
+                tries -= 1
+            elif not self._more:
+                break
         return events
 
     def _asked(self, news: BatchNews | None) -> list[str]:
