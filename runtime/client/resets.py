@@ -20,7 +20,12 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, ResetReapplyExcludeType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowExecutionDescription, WorkflowFailureError
+from temporalio.client import (
+    Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+)
 from temporalio.exceptions import TerminatedError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -34,6 +39,7 @@ from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
+from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
 from runtime.server.authentic import KEYS, encryption_keys, missing_keys
 from workflows.messages import JobOutcome
@@ -61,14 +67,15 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
 
     Raises:
         NotFound: if the run has no such turn, or Temporal has deleted the run; nothing is changed.
-        InputError: if the turn belongs to another job, the order is too large, or the history is
-            encrypted with a key that is not here; nothing is changed.
+        InputError: if the turn belongs to another job, a later try of the job runs, the order is
+            too large, or the history is encrypted with a key that is not here; nothing is changed.
         ServerError: if the server refuses the reset.
     """
     archive = JobArchive.of(store, key)
     point = await _point(client, archive, key, order)
     # Before the order is archived: of a reset that cannot be made nothing is to be left.
     described = await _described(client, key, point.run, point.turn)
+    await _check_other_tries(client, key, described)
     events = await _history_until(client, key, point)
     point = replace(point, event=before_verdicts(events, point.event))
     _check_keys(key, point, events)
@@ -99,6 +106,28 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
         ) from error
     failpoint("reset.after")
     return Reset(key, answer.run_id, described.task_queue)
+
+
+async def _check_other_tries(
+    client: Client, key: JobKey, described: WorkflowExecutionDescription
+) -> None:
+    """See that no later try of the job runs: the reset would end it, and its batch, which is told
+    of that one, would wait for ever.
+
+    Raises:
+        InputError: if one does.
+    """
+    newest = await describe(client, job_workflow_id(key))
+    if (
+        newest is not None
+        and newest.status is WorkflowExecutionStatus.RUNNING
+        and newest.raw_info.first_run_id != described.raw_info.first_run_id
+    ):
+        raise InputError(
+            f"{key} was started anew after run {described.run_id}, and runs: going back in that one"
+            f" would end run {newest.run_id}. Wait for it or cancel it ('holdfast cancel {key}')"
+            " first, or fork the job ('holdfast fork')"
+        )
 
 
 async def outcome_of_reset(client: Client, made: Reset) -> JobOutcome:
