@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from temporalio import workflow
@@ -107,7 +108,7 @@ class BatchWorkflow(Ordered):
         self.tasks: set[asyncio.Task[None]] = set()
         self.starting: set[str] = set()
         self.children: dict[str, ChildWorkflowHandle[JobWorkflow, JobOutcome]] = {}
-        self.unwanted: set[str] = set()
+        self.unwanted: set[str] = set(carried.dropped)
         self.leaving: set[str] = set()
         """The open jobs that were begun to end as cancelled."""
         self.ended: dict[str, JobStatus] = dict(carried.ended)
@@ -122,6 +123,8 @@ class BatchWorkflow(Ordered):
         self.busy = 0
         """How many things go on that the run may not end in the midst of."""
         self.full = False
+        self.broken: Exception | None = None
+        """What went wrong beside the loop, and in no activity or child: with this code."""
         self.routes = carried.routes
         self.memo_changed = False
         self.paused = carried.paused
@@ -139,9 +142,9 @@ class BatchWorkflow(Ordered):
             ApplicationError: if jobs never began, since their page cannot be read.
         """
         # Temporal tells the ends of children to the run alone that started them.
-        if self.open:
-            self.soon(self.follow_carried())
-        await workflow.wait_condition(lambda: self.submitted)
+        if order.carried is not None and order.carried.open:
+            self.soon(self.follow_carried(order.carried.open))
+        await self.until(lambda: self.submitted)
         while self.has_work() or await self.told_of_its_end():
             if self.is_full():
                 await self.go_on()
@@ -153,7 +156,7 @@ class BatchWorkflow(Ordered):
             if self.wants_page():
                 self.soon(self.turn_page(), whole=True)
             self.tell_details()
-            await workflow.wait_condition(
+            await self.until(
                 lambda: (
                     self.may_start()
                     or self.wants_page()
@@ -167,6 +170,18 @@ class BatchWorkflow(Ordered):
                 "; ".join(self.pages.lost.values()), type="PageLost", non_retryable=True
             )
         return self.state()
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for something.
+
+        Raises:
+            Exception: what went wrong beside the loop. It fails the workflow task, which is tried
+                again, at last by a worker that knows better: of what such a task does nothing
+                stays.
+        """
+        await workflow.wait_condition(lambda: self.broken is not None or is_so())
+        if self.broken is not None:
+            raise self.broken
 
     def tell_details(self) -> None:
         """Say how the batch stands in Temporal's own UI: no event of the history."""
@@ -242,6 +257,8 @@ class BatchWorkflow(Ordered):
                 if not (whole and patched(MAY_FAIL)):
                     raise
                 workflow.logger.warning(f"passed over what failed beside the loop: {error}")
+            except Exception as error:  # noqa: BLE001 - The loop raises it.
+                self.broken = error
             self.busy -= whole
 
         task = asyncio.create_task(done())
@@ -310,6 +327,7 @@ class BatchWorkflow(Ordered):
                     paged=tuple(sorted(self.paged)),
                     gone=self.pages.gone if self.pages else {},
                     unwanted=tuple(self.pages.unwanted),
+                    dropped=tuple(sorted(self.unwanted & self.open)),
                     lost=self.pages.lost,
                     tries=self.tries,
                     ends=self.ends,
@@ -568,9 +586,10 @@ class BatchWorkflow(Ordered):
             self.starting.discard(name)
         self.end(name, status, outcome, job)
 
-    async def follow_carried(self) -> None:
+    async def follow_carried(self, jobs: tuple[Followed, ...]) -> None:
         """Follow the jobs that an earlier run has started, to their ends."""
-        left = {name: self.runs[name] for name in sorted(self.open)}
+        # Not those that are open now: a wish that came first may have begun others.
+        left = {one.job: one.run for one in sorted(jobs, key=attrgetter("job"))}
         asked = 0
         while left:
             asked += 1

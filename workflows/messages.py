@@ -221,6 +221,8 @@ class BatchCarried(Message):
     paged: tuple[str, ...] = ()
     gone: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
     unwanted: tuple[PageRef, ...] = Field(default=(), exclude_if=lambda value: not value)
+    dropped: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """The open jobs that are to end as cancelled."""
     lost: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
     """The pages that cannot be read, by their digests, and what is wrong with each."""
     tries: dict[str, int] = {}
