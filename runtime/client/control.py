@@ -88,7 +88,9 @@ from workflows.messages import (
 Answer = TypeVar("Answer", BatchState, BatchNews)
 
 SUBMIT_BYTES = 500_000
-"""Jobs of more bytes go to a batch in pages: a payload may have 2 MiB."""
+"""Jobs of more bytes go to a batch in pages: a payload may have 2 MiB. So do those of a batch of
+more than ``ASKED_EACH``.
+"""
 
 ASKED_EACH = 200
 """Of so many jobs the server is asked one by one; of more, which of them it knows."""
@@ -283,7 +285,9 @@ class Control:
     async def _submission(self, plan: Plan, routes: Routes | None) -> Submission:
         """What begins, as a batch takes it."""
         anew = plan.counted(Start.RERUN)
-        orders = _portion(_orders(plan))
+        # In pages, which pass over what has begun as they are read, also where a few are left:
+        # while a large batch is asked for, jobs begin and end of which it keeps no note.
+        orders = _portion(_orders(plan)) if len(plan.ids) <= ASKED_EACH else None
         pages = () if orders is not None else await asyncio.to_thread(self._paged, plan)
         return Submission(
             jobs=orders or (),

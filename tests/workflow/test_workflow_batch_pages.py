@@ -363,6 +363,30 @@ async def test_jobs_are_withdrawn_beside_a_page_that_cannot_be_read(
     await histories(stage)
 
 
+async def test_a_plan_that_is_out_of_date_begins_no_job_again(
+    stage: Stage, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large batch jobs begin and end while a plan is made. What is left of them may be few."""
+    slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
+    others = [
+        stage.spec([{"code": "finish(1)"}], id=f"j{n}", retry=Retry(times=1)) for n in range(5)
+    ]
+    batch = batch_of(stage, [slow, *others], concurrency=2)
+    plan, late = [await control.plan(batch, rerun_failed=False) for _ in range(2)]
+    await control.submit(plan)
+    for spec in others:
+        await eventually(lambda id=spec.id: ends(control, stage, id), "the job ends")
+    monkeypatch.setattr(controls, "SUBMIT_BYTES", 500_000)
+    await control.submit(late)
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
+    for spec in others:
+        assert len(stage.archive(spec).runs()) == 1
+        outcome = await control.outcome(JobKey(batch=stage.batch, job=spec.id))
+        assert outcome is not None and outcome.status is JobStatus.SUCCEEDED
+    await histories(stage)
+
+
 @pytest.mark.parametrize("over", [False, True], ids=["meanwhile", "at-the-end"])
 async def test_failed_jobs_are_started_again(stage: Stage, control: Control, over: bool) -> None:
     """As often as their definition says, as runs of the same job, each told with what it failed
