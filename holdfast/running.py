@@ -17,6 +17,7 @@ from runtime.base.spec.models import BatchSpec
 from runtime.base.values import Usage
 from runtime.cli.stores import archive_of
 from runtime.cli.telemetry import begin_traces, flush_traces
+from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
@@ -198,15 +199,17 @@ async def _planned(control: Control, batch: BatchSpec, options: Options) -> Plan
 
 
 async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
-    done = [job.outcome for job in plan.jobs if job.outcome is not None]
-    for outcome in done:
-        yield JobEnded(await asyncio.to_thread(result_of, outcome, control.store))
     # With nothing left to do no worker need be loaded.
-    if len(done) == len(plan.ids):
+    if len(plan.ended) == len(plan.ids) and not await goes_on(control, plan):
+        for outcome in plan.ended.values():
+            yield JobEnded(await asyncio.to_thread(result_of, outcome, control.store))
         return
     queue, limited = batch_queue(plan.batch), await control.queues(plan)
     async with running_worker(control.client, control.store, task_queue=queue, limited=limited):
         await control.submit(plan)
+        plan = await with_those_to_come(control, plan)
+        for outcome in plan.ended.values():
+            yield JobEnded(await asyncio.to_thread(result_of, outcome, control.store))
         async with aclosing(Watch(control, plan).events()) as events:
             async for event in events:
                 # Not told here: the public events know ends alone, and the job has not ended.

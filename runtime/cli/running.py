@@ -19,6 +19,7 @@ from runtime.archive.standings import spent_below
 from runtime.archive.stores import ObjectStore, folder_of
 from runtime.base.errors import HoldfastError, InputError
 from runtime.base.home import state_home
+from runtime.base.plurals import counted
 from runtime.base.roles import Role, Roles, key_names, told
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.standings import OPEN
@@ -31,6 +32,7 @@ from runtime.cli.output import note
 from runtime.cli.reporters import Reporter
 from runtime.cli.stores import archive_of
 from runtime.cli.telemetry import VARIABLE, metrics_address
+from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
@@ -310,14 +312,16 @@ async def _run(
     reporter.planned(plan, _where(connection))
     seen = Seen(plan.ended)
     interrupted = False
-    if len(seen.outcomes) < len(plan.ids):
+    left = len(plan.ids) - len(seen.outcomes)
+    if left or await _asked(connection, lambda: goes_on(control, plan)):
         reporter.waiting("starting a worker: loading the model library and the interpreter")
-        left = len(plan.ids) - len(seen.outcomes)
-        async with _worked_on(request, plan, left, connection, store, interrupts):
+        async with _worked_on(request, plan, max(left, 1), connection, store, interrupts):
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")
             await _asked(connection, lambda: control.submit(plan))
+            plan = await _with_those_to_come(control, connection, plan)
+            seen = Seen(plan.ended)
             watching = asyncio.create_task(
                 tell_of_full_disks(_written(connection, store), note, request.again), name="disks"
             )
@@ -326,11 +330,23 @@ async def _run(
                 if plan.spec.on_finish is not None and not interrupted:
                     reporter.waiting(f"telling {plan.spec.on_finish.shown} of the end")
                     await until_told(control, plan.batch, interrupts.asked)
+                    interrupted = interrupts.asked.is_set()
             finally:
                 watching.cancel()
     summary = await asyncio.to_thread(_summary, control, plan, seen)
     reporter.closed(summary, request.again if interrupted else None, request.rerun)
     return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
+
+
+async def _with_those_to_come(control: Control, connection: Connection, plan: Plan) -> Plan:
+    """The plan with the jobs that the batch begins again by itself, of which the user is told."""
+    now = await _asked(connection, lambda: with_those_to_come(control, plan))
+    if again := len(plan.ended) - len(now.ended):
+        note(
+            f"{counted(again, 'job')} of those that ended without success"
+            f" {'begins' if again == 1 else 'begin'} again, as was asked for before or by 'retry:'"
+        )
+    return now
 
 
 async def _without_lost(control: Control, request: Request, connection: Connection) -> Plan:

@@ -62,6 +62,7 @@ from runtime.base.workflow_ids import BATCH_WORKFLOW, batch_workflow_id, job_key
 from runtime.client.limits import routes_of, set_limits
 from runtime.client.lost import archived_plan
 from runtime.client.own_runs import OwnRuns, describe
+from runtime.client.paged import in_pages
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.submission import masked_message, masked_spec
 from runtime.client.submitted import submissions
@@ -542,15 +543,23 @@ class Control:
             return False
         if state != BatchState():
             return key.job in state.waiting or await self._is_paged(key, state)
-        return await self._own.newest(key) is None and key.job in await self._submitted(key.batch)
+        newest = await self._own.newest(key)
+        if newest is not None and newest.status is WorkflowExecutionStatus.RUNNING:
+            return False
+        orders = await self._submitted(key)
+        if newest is None:
+            return bool(orders)
+        carried_out_by = JobArchive.of(self.store, key).carried_out_by
+        # Of one that names no order nobody knows.
+        return await asyncio.to_thread(
+            lambda: any(order and carried_out_by(order) is None for order in orders)
+        )
 
     async def _is_paged(self, key: JobKey, state: BatchState) -> bool:
-        """Whether a job is in one of the pages that are left, and has not begun."""
+        """Whether a job is in one of the pages that are left, and has not begun by it."""
         if not state.pages or key.job in state.open:
             return False
-        if await self._own.newest(key) is not None:
-            return False
-        return key.job in await self.paged_names(state.pages)
+        return key.job in await asyncio.to_thread(in_pages, self.store, state, {key.job})
 
     async def pause(self, key: JobKey) -> None:
         """Have no turn of a running job begin until ``resume``.
@@ -653,6 +662,11 @@ class Control:
             return JobPlan(spec.id, Start.RESUMED, turn=turn)
         return JobPlan(spec.id, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
 
+    async def plan_anew(self, key: JobKey) -> JobPlan:
+        """The plan of a job that begins again after the end of its newest run."""
+        description = await self._own.newest(key)
+        return JobPlan(key.job, Start.RERUN) if description is None else _anew(key.job, description)
+
     async def plan_retry(self, key: JobKey, spec: JobSpec) -> JobPlan:
         """What a retry does with a job, which is defined as the archive has it: it starts anew if
         it ended without success, and is left as it is else.
@@ -734,13 +748,27 @@ class Control:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
 
-    async def _submitted(self, batch: str) -> set[str]:
-        """The jobs that were given to the batch's newest run."""
-        names: set[str] = set()
-        async for submission in submissions(self.client, batch):
-            names |= {order.key.job for order in submission.jobs}
-            names |= await self.paged_names(submission.pages)
-        return names
+    async def _submitted(self, key: JobKey) -> set[str]:
+        """The ids of a job's orders that were given to its batch's newest run."""
+        ids: set[str] = set()
+        async for submission in submissions(self.client, key.batch):
+            ids |= {order.id for order in submission.jobs if order.key == key}
+            ids |= await self._paged_orders(key, submission.pages)
+        return ids
+
+    async def _paged_orders(self, key: JobKey, pages: Iterable[PageRef]) -> set[str]:
+        """The ids of a job's orders in pages, of those that can be read."""
+
+        def read() -> set[str]:
+            contents = readable_pages(self.store, (page.digest for page in pages))
+            return {
+                str(order["id"])
+                for _, orders in contents
+                for order in orders
+                if order["key"]["job"] == key.job
+            }
+
+        return await asyncio.to_thread(read)
 
     async def paged_names(self, pages: Iterable[PageRef]) -> set[str]:
         """The jobs of pages, of those that can be read."""

@@ -10,7 +10,7 @@ from runtime.base.durations import format_duration
 from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiting_for
 from runtime.base.values import JobKey
 from runtime.client.control import Control, Standing
-from runtime.client.withdrawing import in_pages
+from runtime.client.paged import in_pages
 from runtime.job.phases import Phase
 from runtime.server.gathered import gathered
 

@@ -29,10 +29,12 @@ from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id, open_on
 from runtime.client import control as controls
+from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
+from runtime.client.paged import in_pages
 from runtime.client.plans import Plan, Start
 from runtime.client.watch import Ended, Retried, Watch
-from runtime.client.withdrawing import in_pages, withdraw
+from runtime.client.withdrawing import withdraw
 from runtime.job.stops import Cause, JobStatus
 from runtime.server.rates import queues_of
 from runtime.worker.worker import make_worker
@@ -384,6 +386,50 @@ async def test_a_plan_that_is_out_of_date_begins_no_job_again(
         assert len(stage.archive(spec).runs()) == 1
         outcome = await control.outcome(JobKey(batch=stage.batch, job=spec.id))
         assert outcome is not None and outcome.status is JobStatus.SUCCEEDED
+    await histories(stage)
+
+
+@pytest.mark.parametrize("by_name", [False, True], ids=["in-pages", "by-name"])
+async def test_jobs_that_wait_to_begin_again_are_not_done(
+    stage: Stage, control: Control, by_name: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the same command is given without ``--rerun-failed`` while they wait for their places:
+    they are followed to their new ends. One of them can be withdrawn.
+    """
+    if by_name:
+        monkeypatch.setattr(controls, "SUBMIT_BYTES", 500_000)
+        monkeypatch.setattr(controls, "ASKED_EACH", 200)
+    policy = stage.path / "fails.py"
+    policy.write_text(FAILS)
+    failing = [stage.spec(f"scripted/{policy}", id=f"f{n}") for n in range(3)]
+    first = await control.plan(batch_of(stage, failing), rerun_failed=False)
+    await control.submit(first)
+    assert len(await seen(control, first)) == 3
+    await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
+    slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
+    batch = batch_of(stage, [slow, *failing], concurrency=1)
+    await control.submit(await control.plan(batch, rerun_failed=True))
+    await eventually(lambda: has_begun(control, stage, "slow"), "the first job runs")
+    again = await control.plan(batch, rerun_failed=False)
+    assert [job.id for job in again.failed] == ["f0", "f1", "f2"]
+    assert await goes_on(control, again)
+    following = await with_those_to_come(control, again)
+    assert [job.id for job in following.counted(Start.RERUN)] == ["f0", "f1", "f2"]
+    assert await control.waits(JobKey(batch=stage.batch, job="f1"))
+    await control.cancel(JobKey(batch=stage.batch, job="f1"))
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    ended = {event.outcome.key.job: event.outcome for event in await seen(control, following)}
+    assert {job: ended[job].status for job in ended} == {
+        "slow": JobStatus.CANCELLED,
+        "f0": JobStatus.FAILED,
+        "f1": JobStatus.CANCELLED,
+        "f2": JobStatus.FAILED,
+    }
+    assert not {ended[f"f{n}"].run for n in range(3)} & {
+        outcome.run for outcome in again.ended.values()
+    }
+    await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
+    assert not await goes_on(control, following)
     await histories(stage)
 
 
