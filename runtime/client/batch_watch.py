@@ -164,7 +164,7 @@ class BatchWatch:
         counts = {QUEUED: news.waiting, JobStatus.RUNNING.value: len(news.open)}
         for id, standing in self._ended.items():
             # A job that was begun anew is open again, whatever was known of its end.
-            if id not in news.open and standing.status != OPEN:
+            if id not in news.open and standing.status != OPEN and not standing.parent:
                 counts[standing.status] = counts.get(standing.status, 0) + 1
         return self._picture(counts, ended=False)
 
@@ -217,19 +217,33 @@ class BatchWatch:
             raise NotFound(
                 f"no job of a batch {self._batch!r} has begun: 'holdfast ls' lists the jobs of all"
             )
-        await self._read([name.job for name in names if name.job not in self._ended])
+        await self._read(await asyncio.to_thread(self._unread, [name.job for name in names]))
         counts: dict[str, int] = {}
         going: list[str] = []
         for id, standing in self._ended.items():
             status = await _status(control, standing)
             if status == JobStatus.RUNNING:
                 going.append(id)
-            counts[status] = counts.get(status, 0) + 1
+            # A sub-job's end is its parent's concern, as it is to ``run``.
+            if not standing.parent:
+                counts[status] = counts.get(status, 0) + 1
         for id in going:
             # It was given to another workflow, as a reset is: it is looked at again.
             del self._ended[id]
         self._open.clear()
         return self._picture(counts, ended=not going)
+
+    def _unread(self, ids: list[str]) -> list[str]:
+        """The jobs of which nothing was told or read, and those that have had another run since:
+        a job that is taken back after its end is not the batch's any more.
+        """
+
+        def is_unread(id: str) -> bool:
+            known = self._ended.get(id)
+            newest = JobArchive(self._store, self._batch, id).runs()[-1:]
+            return known is None or (bool(newest) and newest != [known.run])
+
+        return [id for id, unread in zip(ids, read_ahead(ids, is_unread), strict=True) if unread]
 
     async def _read(self, ids: list[str]) -> None:
         """Read the ends of jobs, each once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -18,6 +19,7 @@ from runtime.client.batch_watch import ASKED, BatchWatch, ErrorKind, OpenJob, Pi
 from runtime.client.control import Standing, Trouble
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
+from tests.archive.archive_jobs import Written, chat, write_run
 from workflows.messages import BatchEnd, BatchNews, JobOutcome, JobProgress
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -120,6 +122,28 @@ async def test_each_end_is_read_once_and_its_failure_grouped(
     assert exit_code(last.counts) == 1
     with pytest.raises(StopAsyncIteration):
         await anext(following)
+
+
+async def test_the_last_picture_is_of_the_newest_runs_and_of_no_sub_job() -> None:
+    """A job that was taken back after its batch had told of it has ended as its new run did."""
+    store = MemoryStore()
+    for id, goal in (("a", {"goal": "g"}), ("b.0123456789", {"goal": "g", "parent": "b"})):
+        written = Written(JobArchive(store, "night", id))
+        written.archive.write_definition(goal)
+        write_run(written, "r", range(1, 2), None, chat(random.Random(0)))
+    end(store, "b", "succeeded")
+    end(store, "b.0123456789", "failed")
+    told = JobOutcome(
+        key=JobKey(batch="night", job="a"), run="before", status=JobStatus.SUCCEEDED, turns=4
+    )
+    end(store, "a", "failed")
+    served = Served(
+        [BatchNews(open=("a",)), BatchNews(total=1, ends=(BatchEnd(outcome=told),)), None]
+    )
+    following = watch(store, served, 0.0, 30.0, 60.0).pictures()
+    pictures = [picture async for picture in following]
+    assert pictures[-2].counts == {"succeeded": 2}
+    assert pictures[-1].counts == {"succeeded": 1, "failed": 1}
 
 
 async def test_where_nobody_answers_the_last_picture_stays() -> None:
