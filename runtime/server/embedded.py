@@ -90,7 +90,7 @@ ANSWER_SECONDS = 5.0
 WITH_UI = "ui"
 """What the file ``pinned`` says of a server that has its web UI."""
 
-# Enough for a silent server to be waited for (15 s), ended (20 s) and started three times (30 s
+# Enough for a silent server to be waited for (15 s), ended (35 s) and started three times (30 s
 # each); a download alone may outlast it.
 LOCK_SECONDS = 150.0
 """How long to wait for another process that is starting or stopping the server."""
