@@ -102,7 +102,9 @@ class Granting:
         if self._purse is None:
             return
         spent = None
-        if outcome is not None:
+        # Of one that was taken back, all that it was granted counts: what it spent before is in no
+        # figure of its own.
+        if outcome is not None and not outcome.taken_back:
             tokens, usd = outcome.usage.total, max(outcome.cost_usd, 0.0)
             spent = plus(
                 Amount(turns=outcome.turns, tokens=tokens, usd=usd), outcome.lent or NOTHING

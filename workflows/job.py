@@ -870,6 +870,7 @@ class JobWorkflow(Ordered):
             score=self.checked.score,
             cause=(stop.cause or Cause.ERROR) if stop.status is JobStatus.FAILED else "",
             lent=self.sub_jobs.spent,
+            taken_back=self.replaying.taken_back,
         )
         # Last, so that the parent hears of an end that is in the archive.
         await self.sub_jobs.tell_parent(outcome)

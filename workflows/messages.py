@@ -57,6 +57,8 @@ class Origin(Message):
     nodes_at_end: bool = False
     events: tuple[dict[str, Any], ...] | None = None
     ended: tuple[SubJobEnd, ...] = ()
+    taken_back: bool = Field(default=False, exclude_if=lambda taken_back: not taken_back)
+    """As ``JobOutcome`` has it."""
 
 
 class JobOrder(Message):
@@ -153,6 +155,10 @@ class JobOutcome(Message):
     """What made a job fail, as ``Cause`` has it; empty for any other end."""
     lent: Amount | None = None
     """What its sub-jobs spent, if it had any, beside what it spent itself."""
+    taken_back: bool = Field(default=False, exclude_if=lambda taken_back: not taken_back)
+    """Whether the job was reset: then what it used does not tell of the turns that were taken
+    back.
+    """
 
 
 class JobProgress(Message):

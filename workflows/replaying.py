@@ -48,15 +48,18 @@ class Replaying:
         self._redone: tuple[int, dict[str, Any]] | None = None
         self._told = False
         self._was_reset = False
+        self.taken_back = False
+        """Whether the job was ever reset."""
         workflow.register_random_seed_callback(self._reset)
 
     def _reset(self, seed: int) -> None:
-        self._was_reset = True
+        self._was_reset = self.taken_back = True
 
     def begin(self, origin: Origin | None) -> None:
         """Go on with what the run before was in, or begin as the fork's order says."""
         if origin is not None:
             self._comparison.begin(origin)
+            self.taken_back = origin.taken_back
             self._next = origin.replay
             self._take(origin.restore or origin.replay)
 
@@ -74,6 +77,7 @@ class Replaying:
         return {
             "restore": self.order if self._restoring else None,
             "replay": self._next if self._restoring else self.order,
+            "taken_back": self.taken_back,
             **self._comparison.carried,
         }
 

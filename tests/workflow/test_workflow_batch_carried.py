@@ -12,14 +12,15 @@ from stage import Stage, replayer
 from temporalio.client import WorkflowHandle
 
 from activities.batch_contracts import Followed
+from runtime.archive.job import JobArchive
 from runtime.archive.pages import write_page
 from runtime.base.errors import InputError
-from runtime.base.spec.models import Retry
+from runtime.base.spec.models import BatchBudget, Retry
 from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.job.stops import JobStatus
 from runtime.server.authentic import in_workflow
 from tests.eventually import eventually
-from tests.replay.replays import rerun, reset_job
+from tests.replay.replays import rerun, reset_job, turn_of
 from workflows import batch as batches
 from workflows import paging
 from workflows.batch import BatchWorkflow
@@ -48,6 +49,19 @@ def respond(messages):
     while not Path(__file__).with_suffix(".go").exists():
         time.sleep(0.02)
     return {"code": "finish(1)"}
+"""
+
+TAKEN_BACK = """
+import re, time
+from pathlib import Path
+
+def respond(messages):
+    here = Path(__file__)
+    turn = int(re.findall(r"budget: turn (\\d+) of", messages[-1]["content"])[-1])
+    while turn == 5 and not here.with_suffix(".over").exists():
+        time.sleep(0.02)
+    done = turn >= 3 and here.with_suffix(".go").exists()
+    return {"code": "finish(1)" if done else f"x = {turn}"}
 """
 
 
@@ -195,3 +209,31 @@ async def test_no_job_is_taken_back_beside_a_later_try_of_it(stage: Stage) -> No
     made = await reset_job(stage, "x", rerun(stage, "x", second, 1))
     assert made.run not in {first, second}
     await stage.client.get_workflow_handle(job_workflow_id(order.key)).result()
+
+
+async def test_what_was_spent_before_a_job_was_taken_back_is_not_there_for_others(
+    stage: Stage,
+) -> None:
+    """Of eight turns of the batch it had five: what it had been granted by then counts."""
+    policy = stage.path / "back.py"
+    policy.write_text(TAKEN_BACK)
+    x = stage.order(f"scripted/{policy}", id="x")
+    y = stage.order([f"y = {n}" for n in range(5)] + ["finish(2)"], id="y")
+    batch = await stage.submit(x, y, concurrency=1, budget=BatchBudget(turns=8))
+    archive = stage.archive(x.spec)
+    await turn_of(archive, 4)
+    (run,) = archive.runs()
+    policy.with_suffix(".go").touch()
+    await eventually(lambda: in_flight(archive, 5), "its fifth call is in flight")
+    await reset_job(stage, "x", rerun(stage, "x", run, 2))
+    ended = (await batch.result()).ended
+    policy.with_suffix(".over").touch()
+    assert ended == {"x": JobStatus.SUCCEEDED, "y": JobStatus.BUDGET}
+    others = stage.archive(y.spec)
+    assert len(list(others.steps(others.runs()[-1]))) <= 3
+    await replays(stage)
+
+
+async def in_flight(archive: JobArchive, turn: int) -> bool:
+    """Whether the call of a turn has begun."""
+    return bool(archive.attempts(archive.runs()[-1], turn))
