@@ -59,7 +59,8 @@ class Replaying:
         """Go on with what the run before was in, or begin as the fork's order says."""
         if origin is not None:
             self._comparison.begin(origin)
-            self.taken_back = origin.taken_back
+            # A reset to the first call of a run that goes on is heard of before this.
+            self.taken_back = self.taken_back or origin.taken_back
             self._next = origin.replay
             self._take(origin.restore or origin.replay)
 

@@ -112,13 +112,17 @@ async def test_forks_and_resets_go_on_from_before_and_after_a_checkpoint(stage: 
 async def _resets_go_back_through_continued_runs(
     stage: Stage, outcome: JobOutcome, archive: JobArchive
 ) -> None:
-    """To a turn of an earlier run of the chain, and to the first turn after a checkpoint."""
+    """To a turn of an earlier run of the chain, to the first turn after a checkpoint, and to the
+    first of a run that went on.
+    """
     first = archive.runs()[0]
-    for start in (58, 65):
+    begins = next(step.turn for step in archive.steps(outcome.run) if step.run != first)
+    for start in (58, 65, begins):
         ended, found = await replayed(
             stage, "job", reexecution(stage, "job", outcome.run, start, frozen=True)
         )
         assert (ended.status, ended.turns, found) == (JobStatus.SUCCEEDED, TURNS, [])
+        assert ended.taken_back and not outcome.taken_back
         steps = list(archive.steps(ended.run))
         assert [step.turn for step in steps] == list(range(1, TURNS + 1))
         assert {step.run for step in steps[:4]} == {first}
