@@ -122,6 +122,8 @@ class Watch:
         self._more = False
         self._first = True
         self._over = False
+        self._events: list[Event] = []
+        """What has happened and is not told yet."""
         self._now, self._still = 1, 1
         self._doubtful = {
             job.id for job in plan.counted(Start.RESUMED, Start.LOST) if job.outcome is None
@@ -155,21 +157,24 @@ class Watch:
 
     async def _happened(self) -> list[Event]:
         try:
-            happened = await self._round()
+            await self._round()
         except RPCError as error:
             if not is_passing(error):
                 raise
             # Said once, however often it is asked again.
-            happened = [] if self._silent else [Silent(error.message)]
+            if not self._silent:
+                self._events.append(Silent(error.message))
             self._silent = True
         else:
             self._silent = False
+        happened, self._events = self._events, []
         return happened
 
-    async def _round(self) -> list[Event]:
+    async def _round(self) -> None:
         """Ask once for the batch, and for jobs that may have begun."""
         news = await self._control.batch_news(self._plan.batch, self._known)
-        events = await self._told_at_its_end() if news is None else self._told(news)
+        # Kept at once: what the batch has told it does not tell again, whatever follows.
+        self._events += await self._told_at_its_end() if news is None else self._told(news)
         jobs = [self._plan.of(name) for name in self._asked(news)]
         standings = await gathered(self._control.standing, map(self._key, jobs))
         for job, standing in zip(jobs, standings, strict=True):
@@ -187,10 +192,9 @@ class Watch:
             if event is not None:
                 if isinstance(event, Turn):
                     self._pause(job.id).begin_again(event.progress)
-                events.append(event)
-        is_still = not events and news is not None and self._all_sleep(news)
+                self._events.append(event)
+        is_still = not self._events and news is not None and self._all_sleep(news)
         self._still = min(2 * self._still, MOST_STILL) if is_still else 1
-        return events
 
     def _all_sleep(self, news: BatchNews) -> bool:
         """Whether jobs run, and all of them were asleep when they were asked last."""

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any, cast
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.spec.models import BatchSpec, Retry
 from runtime.base.values import JobKey
@@ -15,7 +16,7 @@ from runtime.cli.reporters import PlainReporter
 from runtime.client import watch
 from runtime.client.control import Control, Standing
 from runtime.client.plans import JobPlan, Plan, Start
-from runtime.client.watch import Ended, Turn, Watch
+from runtime.client.watch import Ended, Silent, Turn, Watch
 from runtime.job.phases import Phase
 from runtime.job.stops import Cause, JobStatus
 from workflows.messages import BatchEnd, BatchNews, JobOutcome, JobProgress
@@ -162,6 +163,49 @@ def test_what_a_batch_tells_of_a_run_before_is_no_end(
     began, ended = asyncio.run(asyncio.wait_for(all_of_it(), 20))
     assert isinstance(began, Turn)
     assert (ended.outcome.run, ended.outcome.status) == ("new", status)
+
+
+class Leaving:
+    """A server whose batch tells of the end of the one job, and that is away as the other is
+    asked.
+    """
+
+    def __init__(self) -> None:
+        self.away = True
+
+    async def batch_news(self, batch: str, known: int) -> BatchNews:
+        """One has ended, the other runs."""
+        outcome = JobOutcome(key=JobKey(batch=batch, job="a"), run="r", status=JobStatus.FAILED)
+        return BatchNews(
+            total=1, first=known, ends=(BatchEnd(outcome=outcome),)[known:], open=("b",)
+        )
+
+    async def batch_end(self, batch: str) -> None:
+        """Tells of no end by itself."""
+        await asyncio.Event().wait()
+
+    async def standing(self, key: JobKey) -> Standing:
+        """Nothing, the first time."""
+        if self.away:
+            self.away = False
+            raise RPCError("away", RPCStatusCode.UNAVAILABLE, b"")
+        return Standing("r", outcome=JobOutcome(key=key, run="r", status=JobStatus.SUCCEEDED))
+
+
+def test_what_was_told_before_the_server_went_away_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The batch does not tell it again."""
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0)
+    plan = Plan(BatchSpec(batch="nightly", jobs=()), ("a", "b"))
+
+    async def all_of_it() -> list[Any]:
+        return [event async for event in Watch(cast(Control, Leaving()), plan).events()]
+
+    first, silent, last = asyncio.run(asyncio.wait_for(all_of_it(), 20))
+    assert (first.outcome.key.job, first.outcome.status) == ("a", JobStatus.FAILED)
+    assert isinstance(silent, Silent)
+    assert (last.outcome.key.job, last.outcome.status) == ("b", JobStatus.SUCCEEDED)
 
 
 class Thousands:
