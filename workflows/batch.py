@@ -142,7 +142,7 @@ class BatchWorkflow(Ordered):
             ApplicationError: if jobs never began, since their page cannot be read.
         """
         # Temporal tells the ends of children to the run alone that started them.
-        if order.carried is not None and order.carried.open:
+        if order.carried is not None and self.open:
             self.soon(self.follow_carried(order.carried.open))
         await self.until(lambda: self.submitted)
         while self.has_work() or await self.told_of_its_end():
@@ -588,8 +588,13 @@ class BatchWorkflow(Ordered):
 
     async def follow_carried(self, jobs: tuple[Followed, ...]) -> None:
         """Follow the jobs that an earlier run has started, to their ends."""
-        # Not those that are open now: a wish that came first may have begun others.
-        left = {one.job: one.run for one in sorted(jobs, key=attrgetter("job"))}
+        names = sorted(self.open)
+        # A wish that came first may have begun others, which no earlier run has. Where they had a
+        # run before, a release before this one followed that, and histories have it.
+        if all(name in self.runs for name in names):
+            left = {name: self.runs[name] for name in names}
+        else:
+            left = {one.job: one.run for one in sorted(jobs, key=attrgetter("job"))}
         asked = 0
         while left:
             asked += 1

@@ -109,6 +109,38 @@ async def test_a_wish_that_comes_before_all_else_keeps_no_job_open(
     await replays(stage)
 
 
+async def test_a_withdrawn_try_is_followed_as_histories_of_before_have_it(stage: Stage) -> None:
+    """A job that waited for another try, and is cancelled before all else: its run before is
+    followed, which a release before this one did, and the batch ends.
+    """
+    policy = stage.path / "fails.py"
+    policy.write_text(FAILS)
+    spec = stage.spec(f"scripted/{policy}", id="y")
+    failed = await stage.start(spec)
+    assert (await failed.result()).status is JobStatus.FAILED
+    waits = stage.order(f"scripted/{policy}", id="y").model_copy(update={"id": "again"})
+    batch = await begun(
+        stage,
+        BatchCarried(
+            concurrency=1,
+            waiting=(waits,),
+            runs={"y": failed.first_execution_run_id or ""},
+            tries={"y": 1},
+        ),
+        start_signal="withdraw",
+        start_signal_args=[Note.of("y")],
+    )
+    assert set((await batch.result()).ended) == {"y"}
+    history = await stage.client.get_workflow_handle(batch.id).fetch_history()
+    called = [
+        event.activity_task_scheduled_event_attributes.activity_id
+        for event in history.events
+        if event.HasField("activity_task_scheduled_event_attributes")
+    ]
+    assert "follow-1" in called
+    await replays(stage)
+
+
 async def test_a_job_that_nobody_wants_is_not_tried_again_by_the_next_run(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
