@@ -5,45 +5,57 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from temporalio.client import WorkflowExecutionStatus
-
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client.control import Control
-from runtime.client.own_runs import describe
 from runtime.client.paged import in_pages
 from runtime.client.plans import JobPlan, Plan, Start
+from runtime.server.gathered import gathered
+from workflows.messages import BatchState
 
 
 async def goes_on(control: Control, plan: Plan) -> bool:
-    """Whether the plan's batch runs, and may have something to do for those of its jobs that have
-    ended: to begin them again, or to tell of the end.
+    """Whether the plan's batch runs, and has something to do for those of its jobs that have ended:
+    to begin them again, or to tell of the end. Where no worker tells, it may have.
     """
     if not plan.failed and plan.spec.on_finish is None:
         return False
-    description = await describe(control.client, batch_workflow_id(plan.batch))
-    return description is not None and description.status is WorkflowExecutionStatus.RUNNING
+    state = await control.batch_state(plan.batch)
+    if state is None or state == BatchState():
+        return state is not None
+    if plan.spec.on_finish is not None and not (state.waiting or state.open or state.pages):
+        return True
+    return bool({job.id for job in plan.failed} & {*state.open}) or bool(
+        await _in_line(control, plan, state)
+    )
 
 
 async def with_those_to_come(control: Control, plan: Plan) -> Plan:
     """The plan, and in it those of the jobs that ended without success as they are which the batch
-    begins again by itself: an earlier command has asked for it (``--rerun-failed``), or they have
-    another try (``retry:``).
+    begins again by itself, or has begun since: an earlier command has asked for it
+    (``--rerun-failed``), or they have another try (``retry:``).
 
     Needs a worker of the batch.
     """
-    failed = {job.id for job in plan.failed}
-    state = await control.batch_state(plan.batch) if failed else None
-    if state is None:
+    if not plan.failed:
         return plan
-    paged = await asyncio.to_thread(in_pages, control.store, state, failed)
-    waits = failed & {*state.waiting, *paged}
+    state = await control.batch_state(plan.batch) or BatchState()
+    waits = await _in_line(control, plan, state)
+    others = [job.id for job in plan.failed if job.id not in waits]
+    keys = [JobKey(batch=plan.batch, job=id) for id in others]
+    newest = dict(zip(others, await gathered(control.newest_run, keys), strict=True))
     known = dict(plan.known)
     for job in plan.failed:
-        key = JobKey(batch=plan.batch, job=job.id)
+        before = job.outcome.run if job.outcome is not None else ""
         if job.id in waits:
-            known[job.id] = await control.plan_anew(key)
-        elif job.id in state.open:
-            # The batch is about to hear of the end, and says what follows.
+            known[job.id] = JobPlan(job.id, Start.RERUN, before=before)
+        # It has begun since, or the batch is about to hear of the end, and says what follows.
+        elif newest[job.id] not in {"", before} or job.id in state.open:
             known[job.id] = JobPlan(job.id, Start.RESUMED, turn=job.turn)
     return replace(plan, known=known)
+
+
+async def _in_line(control: Control, plan: Plan, state: BatchState) -> set[str]:
+    """Those of the jobs that ended without success which wait for their places."""
+    failed = {job.id for job in plan.failed}
+    paged = await asyncio.to_thread(in_pages, control.store, state, failed)
+    return failed & {*state.waiting, *paged}

@@ -662,10 +662,10 @@ class Control:
             return JobPlan(spec.id, Start.RESUMED, turn=turn)
         return JobPlan(spec.id, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
 
-    async def plan_anew(self, key: JobKey) -> JobPlan:
-        """The plan of a job that begins again after the end of its newest run."""
+    async def newest_run(self, key: JobKey) -> str:
+        """The job's newest run; empty if Temporal knows none."""
         description = await self._own.newest(key)
-        return JobPlan(key.job, Start.RERUN) if description is None else _anew(key.job, description)
+        return (description.run_id or "") if description is not None else ""
 
     async def plan_retry(self, key: JobKey, spec: JobSpec) -> JobPlan:
         """What a retry does with a job, which is defined as the archive has it: it starts anew if

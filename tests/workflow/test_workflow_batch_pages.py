@@ -433,6 +433,35 @@ async def test_jobs_that_wait_to_begin_again_are_not_done(
     await histories(stage)
 
 
+async def test_a_job_that_begins_again_while_a_command_begins_is_followed(
+    stage: Stage, control: Control
+) -> None:
+    """Its end may be there before the batch is asked; where nothing is to come, nobody waits."""
+    policy = stage.path / "policy.py"
+    policy.write_text(FAILS)
+    specs = [stage.spec(f"scripted/{policy}", id="f")]
+    first = await control.plan(batch_of(stage, specs), rerun_failed=False)
+    await control.submit(first)
+    (before,) = await seen(control, first)
+    slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
+    await control.submit(await control.plan(batch_of(stage, [slow]), rerun_failed=False))
+    late = await control.plan(batch_of(stage, specs), rerun_failed=False)
+    assert [job.id for job in late.failed] == ["f"]
+    assert not await goes_on(control, late)
+    assert await with_those_to_come(control, late) == late
+    again = await control.plan(batch_of(stage, specs, concurrency=2), rerun_failed=True)
+    await control.submit(again)
+    await eventually(lambda: _has_runs(stage, specs[0], 2), "it begins again")
+    (ended,) = await seen(control, await with_those_to_come(control, late))
+    assert ended.outcome.run not in {"", before.outcome.run}
+    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await histories(stage)
+
+
+async def _has_runs(stage: Stage, spec: JobSpec, number: int) -> bool:
+    return len(stage.archive(spec).runs()) == number
+
+
 @pytest.mark.parametrize("over", [False, True], ids=["meanwhile", "at-the-end"])
 async def test_failed_jobs_are_started_again(stage: Stage, control: Control, over: bool) -> None:
     """As often as their definition says, as runs of the same job, each told with what it failed
