@@ -125,6 +125,8 @@ class BatchWatch:
         self._batch = batch
         self._clock, self._now = clock, now
         self._ended: dict[str, ArchivedStanding] = {}
+        self._told: set[str] = set()
+        """Those of them whose ends the batch told, and that were not looked up since."""
         self._open: dict[str, tuple[Standing, float]] = {}
         self._turn_of: deque[str] = deque()
         self._errors: dict[str, ErrorKind] = {}
@@ -197,6 +199,7 @@ class BatchWatch:
         for end in ends:
             outcome = end.outcome
             if not end.again:
+                self._told.add(outcome.key.job)
                 self._ended[outcome.key.job] = ArchivedStanding(
                     key=outcome.key,
                     run=outcome.run,
@@ -234,16 +237,19 @@ class BatchWatch:
         return self._picture(counts, ended=not going)
 
     def _unread(self, ids: list[str]) -> list[str]:
-        """The jobs of which nothing was told or read, and those that have had another run since:
-        a job that is taken back after its end is not the batch's any more.
+        """The jobs of which nothing was told or read, and those that have had another run since it
+        was told: a job that is taken back after its end is not the batch's any more.
         """
+        told, self._told = [id for id in ids if id in self._told], set()
 
-        def is_unread(id: str) -> bool:
-            known = self._ended.get(id)
+        def has_another(id: str) -> bool:
             newest = JobArchive(self._store, self._batch, id).runs()[-1:]
-            return known is None or (bool(newest) and newest != [known.run])
+            return bool(newest) and newest != [self._ended[id].run]
 
-        return [id for id, unread in zip(ids, read_ahead(ids, is_unread), strict=True) if unread]
+        others = {
+            id for id, other in zip(told, read_ahead(told, has_another), strict=True) if other
+        }
+        return [id for id in ids if id not in self._ended or id in others]
 
     async def _read(self, ids: list[str]) -> None:
         """Read the ends of jobs, each once."""
