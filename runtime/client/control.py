@@ -46,7 +46,7 @@ from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
-from runtime.archive.pages import paged, readable_pages, write_page
+from runtime.archive.pages import paged, write_page
 from runtime.archive.spending import spent_in
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, NotFound
@@ -62,7 +62,7 @@ from runtime.base.workflow_ids import BATCH_WORKFLOW, batch_workflow_id, job_key
 from runtime.client.limits import routes_of, set_limits
 from runtime.client.lost import archived_plan
 from runtime.client.own_runs import OwnRuns, describe
-from runtime.client.paged import in_pages
+from runtime.client.paged import has_begun, in_pages, orders_in
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.submission import masked_message, masked_spec
 from runtime.client.submitted import submissions
@@ -549,10 +549,9 @@ class Control:
         orders = await self._submitted(key)
         if newest is None:
             return bool(orders)
-        carried_out_by = JobArchive.of(self.store, key).carried_out_by
-        # Of one that names no order nobody knows.
+        # Of an order without an id nobody knows.
         return await asyncio.to_thread(
-            lambda: any(order and carried_out_by(order) is None for order in orders)
+            lambda: any(order and not has_begun(self.store, key, order) for order in orders)
         )
 
     async def _is_paged(self, key: JobKey, state: BatchState) -> bool:
@@ -758,26 +757,19 @@ class Control:
 
     async def _paged_orders(self, key: JobKey, pages: Iterable[PageRef]) -> set[str]:
         """The ids of a job's orders in pages, of those that can be read."""
-
-        def read() -> set[str]:
-            contents = readable_pages(self.store, (page.digest for page in pages))
-            return {
+        return await asyncio.to_thread(
+            lambda: {
                 str(order["id"])
-                for _, orders in contents
-                for order in orders
+                for order in orders_in(self.store, pages)
                 if order["key"]["job"] == key.job
             }
-
-        return await asyncio.to_thread(read)
+        )
 
     async def paged_names(self, pages: Iterable[PageRef]) -> set[str]:
         """The jobs of pages, of those that can be read."""
-
-        def read() -> set[str]:
-            contents = readable_pages(self.store, (page.digest for page in pages))
-            return {order["key"]["job"] for _, orders in contents for order in orders}
-
-        return await asyncio.to_thread(read)
+        return await asyncio.to_thread(
+            lambda: {order["key"]["job"] for order in orders_in(self.store, pages)}
+        )
 
     async def _running(self, description: WorkflowExecutionDescription) -> Running | None:
         """The command that runs, as its heartbeats tell: none of the first second."""
