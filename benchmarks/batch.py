@@ -116,14 +116,21 @@ class Place:
         for pid, kind in self.processes():
             found.setdefault(kind, []).append(pid)
             with suppress(OSError):
-                pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-                size = pages * resource.getpagesize() / 2**20
-                self.most[kind] = max(self.most.get(kind, 0.0), size)
+                self.most[kind] = max(self.most.get(kind, 0.0), resident(pid) / 2**20)
         return found
 
     def ended(self) -> int:
         """How many jobs have ended."""
         return sum(1 for _ in (self.path / "home" / "archive").glob("many/*/ends/*"))
+
+
+def resident(pid: int) -> int:
+    """What a process has in memory, in bytes.
+
+    Raises:
+        OSError: if there is no such process any more.
+    """
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def _kind(line: Sequence[bytes]) -> str:

@@ -8,13 +8,12 @@ other, of so many turns each; what is in memory of it is read each time. The job
 from __future__ import annotations
 
 import argparse
-import re
 import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.batch import Place, made_place
+from benchmarks.batch import Place, made_place, resident
 from benchmarks.blocks import hand_over
 
 BLOCK = "memory"
@@ -57,9 +56,7 @@ def _until(is_so: Callable[[], bool], what: str) -> None:
 def _megabytes(place: Place) -> float:
     """What the worker's process has in memory, in MB."""
     (worker,) = (pid for pid, kind in place.processes() if kind == "worker")
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{worker}/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024 / 1e6
+    return resident(worker) / 1e6
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
