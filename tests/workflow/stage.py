@@ -42,6 +42,9 @@ from workflows.messages import (
     Submission,
 )
 
+FAILS = "def respond(messages):\n    return 'no statement'\n"
+"""A scripted model whose job fails: none of its replies has a statement."""
+
 
 class Stage:
     """Jobs of one test. ``cached_jobs=0`` makes the worker replay at every workflow task."""

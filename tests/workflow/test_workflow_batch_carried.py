@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stage import Stage, replayer
+from stage import FAILS, Stage, replayer
 from temporalio.client import WorkflowHandle
 
 from activities.batch_contracts import Followed
@@ -36,7 +36,6 @@ from workflows.messages import (
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
-FAILS = "def respond(messages):\n    return 'no statement'\n"
 FAILS_FIRST = """
 import time
 from pathlib import Path

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from stage import Stage, events_of, replayer
+from stage import FAILS, Stage, events_of, replayer
 from temporalio import workflow
 from temporalio.client import WorkflowFailureError, WorkflowHistory
 
@@ -54,8 +54,6 @@ from workflows.messages import (
 )
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
-
-FAILS = "def respond(messages):\n    return 'no statement'\n"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
