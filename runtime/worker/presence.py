@@ -32,10 +32,11 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
-from runtime.base.workflow_ids import OPEN_JOBS
+from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS
 from runtime.server.authentic import NotSigned
 from runtime.server.gathered import gathered
 from runtime.worker.beside import stopped
+from runtime.worker.sticky import release
 
 LOOK_SECONDS = 1.0
 """How often workers that have died are looked for."""
@@ -140,8 +141,11 @@ async def _give_away(client: Client, identity: str) -> int:
 
     Returns how many there were.
     """
-    jobs = [(job.id, job.run_id) async for job in client.list_workflows(OPEN_JOBS)]
-    of_jobs = await gathered(lambda job: _calls_of(client, *job, identity), jobs)
+    jobs = [job async for job in client.list_workflows(OPEN_JOBS)]
+    batches = [batch async for batch in client.list_workflows(OPEN_BATCHES)]
+    # Before its calls: what follows from those is to wait for nobody.
+    await release(client, [*jobs, *batches], identity)
+    of_jobs = await gathered(lambda job: _calls_of(client, job.id, job.run_id, identity), jobs)
     calls = [call for one in of_jobs for call in one]
     suspects = _by_deaths([call for call in calls if call.runs_programs])
     later = suspects[max(1, len(suspects) // 2) :]

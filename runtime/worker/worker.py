@@ -36,6 +36,7 @@ from runtime.worker.limited import LimitedQueues
 from runtime.worker.parts import Parts, make_parts
 from runtime.worker.presence import present
 from runtime.worker.role_workers import RoleWorkers, others_work
+from runtime.worker.sticky import STICKY
 from runtime.worker.tidying import tidied
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
@@ -51,12 +52,6 @@ HEARTBEAT_INTERVAL = timedelta(seconds=2)
 """How often heartbeats are sent at most.
 
 The SDK's own choice is 0.8 of the timeout; a cancellation is told by the answer to one.
-"""
-
-STICKY = timedelta(seconds=3)
-"""How long a job's next workflow task waits for the worker that has the job in memory, which may be
-dead; then any worker replays it. The SDK's own choice, 10 s, would be most of the time that a
-killed worker costs its jobs.
 """
 
 MOST_WORKFLOW_TASKS = pool.PROCESSES

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from stage import Stage
-from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.enums.v1 import EventType, PendingActivityState, TaskQueueKind
 from temporalio.client import WorkflowHandle
 
 from runtime.base.home import Home
@@ -72,6 +72,45 @@ async def test_the_call_of_a_dead_worker_is_made_again_at_once(
         outcome = await handle.result()
     assert outcome.status is JobStatus.SUCCEEDED
     assert calls.read_text() == "call\ncall\n"
+
+
+@pytest.mark.parametrize("identity, kept", [("1@here-dead", False), ("2@here-alive", True)])
+async def test_a_job_is_kept_for_the_worker_that_has_it_in_memory_until_that_died(
+    identity: str, kept: bool, tmp_path: Path, stage: Stage
+) -> None:
+    """What follows from a dead worker's call waits for nobody; a living one's job stays where it
+    is.
+    """
+    home = Home(tmp_path / "home")
+    home.workers.mkdir(parents=True)
+    script = stage.path / "slow.py"
+    script.write_text(SLOW_ONCE.format(seconds=2))
+    stage.queue += f"-{identity[-4:]}"
+    async with make_worker(stage.client, stage.store, task_queue=stage.queue, identity=identity):
+        handle = await stage.start(stage.spec(f"scripted/{script}"))
+        await eventually(script.with_suffix(".calls").exists, "the model is called")
+        # A lock that nobody holds.
+        (home.workers / "1@here-dead.lock").touch()
+        assert await bury(stage.client, home) == (0 if kept else 1)
+        await handle.result()
+    assert await is_sticky_after(handle, "turn-1") == kept
+
+
+async def is_sticky_after(handle: WorkflowHandle[Any, Any], activity: str) -> bool:
+    """Whether the task that an activity's end made waited for the job's own worker."""
+    scheduled: int | None = None
+    ended = False
+    async for event in handle.fetch_history_events():
+        if event.activity_task_scheduled_event_attributes.activity_id == activity:
+            scheduled = event.event_id
+        ended = ended or (
+            scheduled is not None
+            and event.activity_task_completed_event_attributes.scheduled_event_id == scheduled
+        )
+        if ended and event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+            queue = event.workflow_task_scheduled_event_attributes.task_queue
+            return queue.kind == TaskQueueKind.TASK_QUEUE_KIND_STICKY
+    raise AssertionError(f"no task followed {activity}")
 
 
 WAITS = """
