@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.blocks import hand_over
-from benchmarks.turn_worker import FLOOR, STAND_IN, WHOLE, Figures, Measurement
+from benchmarks.peer import is_there
+from benchmarks.turn_worker import FLOOR, PEER, STAND_IN, WHOLE, Figures, Measurement
 from tests.servers.temporal_server import temporal_server
 
 BLOCK = "turn"
@@ -33,7 +34,7 @@ PLACES = (10, 100, 200, 300, 500, 700, 990, 1_500, 1_975)
 LEAST_PART = 0.1
 """Milliseconds a turn below which a part is not told by itself."""
 
-KINDS = {FLOOR: "the floor", WHOLE: "a job", STAND_IN: "with a stand-in"}
+KINDS = {FLOOR: "the floor", WHOLE: "a job", STAND_IN: "with a stand-in", PEER: "pydantic-ai"}
 HEAD = (
     (
         "| jobs | processes | what | turns a second | of the floor | workers, ms of processor time"
@@ -89,6 +90,8 @@ async def measure(turns: int, long: int, jobs: Sequence[int], processes: Sequenc
             each = max(turns // number, 3 * WINDOW // 2)
             floor = await of(FLOOR, number, each, size)
             for kind, name in KINDS.items():
+                if kind == PEER and not is_there():
+                    continue
                 figures = floor if kind == FLOOR else await of(kind, number, each, size)
                 rows.append(_row(number, size, name, figures, floor))
         # In a run of its own: the profiler makes every call dearer, so shares alone are taken from

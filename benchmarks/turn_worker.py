@@ -28,12 +28,15 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from benchmarks.cpu_parts import Profiler
+from benchmarks.peer import Peer, peer_worker, prompt_of
 from runtime.interpreter.processor_time import processor_seconds
 
 WARM_TURNS = 12
 
-FLOOR, WHOLE, STAND_IN = "floor", "litellm", "stand-in"
-"""What is measured: one bare activity a turn; jobs; jobs with a stand-in for litellm."""
+FLOOR, WHOLE, STAND_IN, PEER = "floor", "litellm", "stand-in", "peer"
+"""What is measured: one bare activity a turn; jobs; jobs with a stand-in for litellm; durable
+agents of pydantic-ai.
+"""
 
 PARTS = (
     ("/litellm/", "litellm"),
@@ -62,6 +65,11 @@ class Load(BaseModel):
 
     prompt: int = 10_000
     printed: int = 1_200
+
+    @property
+    def padding(self) -> str:
+        """What makes a prompt as long as it is to be."""
+        return "x7 " * (self.prompt // 3)
 
 
 class Measurement(BaseModel):
@@ -147,12 +155,13 @@ def _children(pid: int) -> Iterator[int]:
 
 async def measure(given: Measurement) -> Figures:
     """See the module's docstring."""
-    return await (_floor(given) if given.kind == FLOOR else _jobs(given))
+    measuring = {FLOOR: _floor, PEER: _peers}.get(given.kind, _jobs)
+    return await measuring(given)
 
 
 async def help_out(given: Measurement) -> None:
     """Work on the queue until the input ends."""
-    working = _floor_worker if given.kind == FLOOR else _jobs_worker
+    working = {FLOOR: _floor_worker, PEER: _peer_worker}.get(given.kind, _jobs_worker)
     async with working(given, given.queue):
         print("working", flush=True)
         await asyncio.to_thread(sys.stdin.read)
@@ -208,6 +217,24 @@ async def _floor(given: Measurement) -> Figures:
         await asyncio.gather(*(job(WARM_TURNS) for _ in range(_warm_jobs(given))))
         clock = Clock(helpers)
         await asyncio.gather(*(job(given.turns) for _ in range(given.jobs)))
+        return _figures(given, clock)
+
+
+def _peer_worker(given: Measurement, queue: str) -> AbstractAsyncContextManager[Client]:
+    return peer_worker(given.address, queue, given.load.printed)
+
+
+async def _peers(given: Measurement) -> Figures:
+    queue = f"peers-{uuid.uuid4().hex}"
+    async with _peer_worker(given, queue) as client, _helped(given, queue) as helpers:
+
+        async def run(turns: int) -> None:
+            prompt = prompt_of(turns, given.load.padding)
+            await client.execute_workflow(Peer.run, prompt, id=uuid.uuid4().hex, task_queue=queue)
+
+        await asyncio.gather(*(run(WARM_TURNS) for _ in range(_warm_jobs(given))))
+        clock = Clock(helpers)
+        await asyncio.gather(*(run(given.turns) for _ in range(given.jobs)))
         return _figures(given, clock)
 
 
@@ -298,7 +325,7 @@ async def _run(client: Client, given: Measurement, queue: str, name: str, turns:
     workspace.mkdir(exist_ok=True)
     spec = JobSpec(
         id=name,
-        goal="Print what the script says. " + "x7 " * (given.load.prompt // 3),
+        goal=f"Print what the script says. {given.load.padding}",
         workspace=str(workspace),
         model=ModelSettings(name=f"scripted/{_script(given.folder, turns, given.load.printed)}"),
         budget=Budget(turns=turns + 1, tokens=10**12, usd=1e9),
