@@ -144,7 +144,11 @@ async def _give_away(client: Client, identity: str) -> int:
     jobs = [job async for job in client.list_workflows(OPEN_JOBS)]
     batches = [batch async for batch in client.list_workflows(OPEN_BATCHES)]
     # Before its calls: what follows from those is to wait for nobody.
-    await release(client, [*jobs, *batches], identity)
+    try:
+        await release(client, [*jobs, *batches], identity)
+    # It waits for a while, then; the calls must not.
+    except RPCError as error:
+        _log.debug("releasing the workflows of %s, which has died: %s", identity, error)
     of_jobs = await gathered(lambda job: _calls_of(client, job.id, job.run_id, identity), jobs)
     calls = [call for one in of_jobs for call in one]
     suspects = _by_deaths([call for call in calls if call.runs_programs])

@@ -13,6 +13,7 @@ from filelock import FileLock
 from stage import Stage
 from temporalio.api.enums.v1 import EventType, PendingActivityState, TaskQueueKind
 from temporalio.client import WorkflowHandle
+from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
 from runtime.base.spec.models import ToolSpec
@@ -94,6 +95,30 @@ async def test_a_job_is_kept_for_the_worker_that_has_it_in_memory_until_that_die
         assert await bury(stage.client, home) == (0 if kept else 1)
         await handle.result()
     assert await is_sticky_after(handle, "turn-1") == kept
+
+
+async def test_a_dead_workers_call_is_given_away_also_where_its_jobs_cannot_be_released(
+    tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that does not allow the one allows the other."""
+
+    async def refused(*_: Any) -> None:
+        raise RPCError("not allowed", RPCStatusCode.PERMISSION_DENIED, b"")
+
+    monkeypatch.setattr(presence, "release", refused)
+    home = Home(tmp_path / "home")
+    home.workers.mkdir(parents=True)
+    script = stage.path / "slow.py"
+    script.write_text(SLOW_ONCE.format(seconds=20))
+    stage.queue += "-refused"
+    async with make_worker(
+        stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
+    ):
+        handle = await stage.start(stage.spec(f"scripted/{script}"))
+        await eventually(script.with_suffix(".calls").exists, "the model is called")
+        (home.workers / "1@here-dead.lock").touch()
+        assert await bury(stage.client, home) == 1
+        assert (await handle.result()).status is JobStatus.SUCCEEDED
 
 
 async def is_sticky_after(handle: WorkflowHandle[Any, Any], activity: str) -> bool:
