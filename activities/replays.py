@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
-from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client
 
 from activities.record import Claim, ClaimQuestion, RecordedQuestion, RecordedTurn, ReplayOrder
@@ -22,13 +21,12 @@ from runtime.archive.without_model import origin_of
 from runtime.base.errors import NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.values import ModelReply
+from runtime.server.histories import backwards
 
 REASON = "holdfast replay "
 """What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up
 to a space.
 """
-
-_PAGE = 50
 
 
 class ReplayActivities:
@@ -73,34 +71,19 @@ class ReplayActivities:
         it.
         """
         info = activity.info()
-        request = GetWorkflowExecutionHistoryReverseRequest(
-            namespace=self._client.namespace,
-            execution=WorkflowExecution(
-                workflow_id=info.workflow_id or "", run_id=info.workflow_run_id or ""
-            ),
-            maximum_page_size=_PAGE,
+        execution = WorkflowExecution(
+            workflow_id=info.workflow_id or "", run_id=info.workflow_run_id or ""
         )
-        while True:
-            page = await self._client.workflow_service.get_workflow_execution_history_reverse(
-                request
-            )
-            for event in page.history.events:
-                failed = event.workflow_task_failed_event_attributes
-                if (
-                    failed.cause
-                    == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
-                ):
-                    # The first from the end is the newest: older ones were copied with the history
-                    # before it.
-                    reason = failed.failure.message
-                    return (
-                        reason.removeprefix(REASON).split(" ")[0]
-                        if reason.startswith(REASON)
-                        else None
-                    )
-            if not page.next_page_token:
-                return None
-            request.next_page_token = page.next_page_token
+        async for event in backwards(self._client, execution):
+            failed = event.workflow_task_failed_event_attributes
+            if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW:
+                # The first from the end is the newest: older ones were copied with the history
+                # before it.
+                reason = failed.failure.message
+                return (
+                    reason.removeprefix(REASON).split(" ")[0] if reason.startswith(REASON) else None
+                )
+        return None
 
     def _execution(self, question: ClaimQuestion) -> dict[str, object] | None:
         """The recorded execution of the turn's statement, in the run that the turn's step is of."""

@@ -9,21 +9,18 @@ worker has died says that its workflows are anybody's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
-from temporalio.api.history.v1 import HistoryEvent
-from temporalio.api.workflowservice.v1 import (
-    GetWorkflowExecutionHistoryReverseRequest,
-    ResetStickyTaskQueueRequest,
-)
+from temporalio.api.workflowservice.v1 import ResetStickyTaskQueueRequest
 from temporalio.client import Client
 from temporalio.client import WorkflowExecution as Open
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.server.gathered import gathered
+from runtime.server.histories import backwards
 
 STICKY = timedelta(seconds=10)
 """How long a workflow's next task waits for the worker that has it in memory; then any worker
@@ -32,9 +29,6 @@ replays it.
 By 3 s every third turn of 200 jobs that do nothing but turns, in two processes on two cores, was
 given away, and all took half as long again. By this none is; of a thousand such jobs every third.
 """
-
-_EVENTS = 16
-"""So many of a history are asked for at a time, from its end: a task is mostly among the last."""
 
 
 async def release(client: Client, open_: Iterable[Open], identity: str) -> None:
@@ -62,26 +56,7 @@ async def release(client: Client, open_: Iterable[Open], identity: str) -> None:
 
 async def _last_worker(client: Client, execution: WorkflowExecution) -> str | None:
     """Who did the workflow's last task; None if none is done yet."""
-    async for event in _backwards(client, execution):
+    async for event in backwards(client, execution):
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
             return event.workflow_task_completed_event_attributes.identity
     return None
-
-
-async def _backwards(client: Client, execution: WorkflowExecution) -> AsyncIterator[HistoryEvent]:
-    """A history's events, the newest first."""
-    token = b""
-    while True:
-        page = await client.workflow_service.get_workflow_execution_history_reverse(
-            GetWorkflowExecutionHistoryReverseRequest(
-                namespace=client.namespace,
-                execution=execution,
-                maximum_page_size=_EVENTS,
-                next_page_token=token,
-            )
-        )
-        for event in page.history.events:
-            yield event
-        token = page.next_page_token
-        if not token:
-            return
