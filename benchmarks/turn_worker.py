@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -210,14 +210,21 @@ async def _floor(given: Measurement) -> Figures:
     queue = f"floor-{uuid.uuid4().hex}"
     async with _floor_worker(given, queue) as client, _helped(given, queue) as helpers:
 
-        async def job(turns: int) -> None:
+        async def run(turns: int) -> None:
             await client.execute_workflow(Floor.run, turns, id=uuid.uuid4().hex, task_queue=queue)
 
-        # Unmeasured: what is made once is made in these.
-        await asyncio.gather(*(job(WARM_TURNS) for _ in range(_warm_jobs(given))))
-        clock = Clock(helpers)
-        await asyncio.gather(*(job(given.turns) for _ in range(given.jobs)))
-        return _figures(given, clock)
+        return await _side_by_side(given, helpers, run)
+
+
+async def _side_by_side(
+    given: Measurement, helpers: tuple[int, ...], run: Callable[[int], Awaitable[None]]
+) -> Figures:
+    """The figures of so many, each of which ``run`` does with so many turns."""
+    # Unmeasured: what is made once is made in these.
+    await asyncio.gather(*(run(WARM_TURNS) for _ in range(_warm_jobs(given))))
+    clock = Clock(helpers)
+    await asyncio.gather(*(run(given.turns) for _ in range(given.jobs)))
+    return _figures(given, clock)
 
 
 def _peer_worker(given: Measurement, queue: str) -> AbstractAsyncContextManager[Client]:
@@ -232,10 +239,7 @@ async def _peers(given: Measurement) -> Figures:
             prompt = prompt_of(turns, given.load.padding)
             await client.execute_workflow(Peer.run, prompt, id=uuid.uuid4().hex, task_queue=queue)
 
-        await asyncio.gather(*(run(WARM_TURNS) for _ in range(_warm_jobs(given))))
-        clock = Clock(helpers)
-        await asyncio.gather(*(run(given.turns) for _ in range(given.jobs)))
-        return _figures(given, clock)
+        return await _side_by_side(given, helpers, run)
 
 
 @asynccontextmanager
