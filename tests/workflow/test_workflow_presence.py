@@ -4,6 +4,8 @@ long they are silent.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,20 @@ async def identities(handle: WorkflowHandle[Any, Any]) -> list[str]:
     ]
 
 
+@asynccontextmanager
+async def called(
+    stage: Stage, identity: str, seconds: int
+) -> AsyncIterator[WorkflowHandle[Any, Any]]:
+    """A job whose model is being called, for so long the first time, by a worker of that name."""
+    script = stage.path / "slow.py"
+    script.write_text(SLOW_ONCE.format(seconds=seconds))
+    stage.queue += f"-{identity[-4:]}"
+    async with make_worker(stage.client, stage.store, task_queue=stage.queue, identity=identity):
+        handle = await stage.start(stage.spec(f"scripted/{script}"))
+        await eventually(script.with_suffix(".calls").exists, "the model is called")
+        yield handle
+
+
 async def test_the_call_of_a_dead_worker_is_made_again_at_once(
     tmp_path: Path, stage: Stage
 ) -> None:
@@ -54,17 +70,9 @@ async def test_the_call_of_a_dead_worker_is_made_again_at_once(
     """
     home = Home(tmp_path / "home")
     home.workers.mkdir(parents=True)
-    script = stage.path / "slow.py"
-    script.write_text(SLOW_ONCE.format(seconds=20))
-    stage.queue += "-dead"
     lock = FileLock(home.workers / "1@here-dead.lock")
     lock.acquire()
-    async with make_worker(
-        stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
-    ):
-        handle = await stage.start(stage.spec(f"scripted/{script}"))
-        calls = script.with_suffix(".calls")
-        await eventually(calls.exists, "the model is called")
+    async with called(stage, "1@here-dead", seconds=20) as handle:
         assert await bury(stage.client, home) == 0
         assert await identities(handle) == ["1@here-dead"]
         lock.release()
@@ -72,7 +80,15 @@ async def test_the_call_of_a_dead_worker_is_made_again_at_once(
         assert list(home.workers.iterdir()) == []
         outcome = await handle.result()
     assert outcome.status is JobStatus.SUCCEEDED
-    assert calls.read_text() == "call\ncall\n"
+    assert (stage.path / "slow.calls").read_text() == "call\ncall\n"
+
+
+def home_of_the_dead(path: Path) -> Home:
+    """A state directory with the lock of the worker ``1@here-dead``, which nobody holds."""
+    home = Home(path / "home")
+    home.workers.mkdir(parents=True)
+    (home.workers / "1@here-dead.lock").touch()
+    return home
 
 
 @pytest.mark.parametrize("identity, kept", [("1@here-dead", False), ("2@here-alive", True)])
@@ -82,17 +98,9 @@ async def test_a_job_is_kept_for_the_worker_that_has_it_in_memory_until_that_die
     """What follows from a dead worker's call waits for nobody; a living one's job stays where it
     is.
     """
-    home = Home(tmp_path / "home")
-    home.workers.mkdir(parents=True)
-    script = stage.path / "slow.py"
-    script.write_text(SLOW_ONCE.format(seconds=2))
-    stage.queue += f"-{identity[-4:]}"
-    async with make_worker(stage.client, stage.store, task_queue=stage.queue, identity=identity):
-        handle = await stage.start(stage.spec(f"scripted/{script}"))
-        await eventually(script.with_suffix(".calls").exists, "the model is called")
-        # A lock that nobody holds.
-        (home.workers / "1@here-dead.lock").touch()
-        assert await bury(stage.client, home) == (0 if kept else 1)
+    # Of a dead one, for longer than a busy machine takes to find that.
+    async with called(stage, identity, seconds=2 if kept else 20) as handle:
+        assert await bury(stage.client, home_of_the_dead(tmp_path)) == (0 if kept else 1)
         await handle.result()
     assert await is_sticky_after(handle, "turn-1") == kept
 
@@ -106,18 +114,8 @@ async def test_a_dead_workers_call_is_given_away_also_where_its_jobs_cannot_be_r
         raise RPCError("not allowed", RPCStatusCode.PERMISSION_DENIED, b"")
 
     monkeypatch.setattr(presence, "release", refused)
-    home = Home(tmp_path / "home")
-    home.workers.mkdir(parents=True)
-    script = stage.path / "slow.py"
-    script.write_text(SLOW_ONCE.format(seconds=20))
-    stage.queue += "-refused"
-    async with make_worker(
-        stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
-    ):
-        handle = await stage.start(stage.spec(f"scripted/{script}"))
-        await eventually(script.with_suffix(".calls").exists, "the model is called")
-        (home.workers / "1@here-dead.lock").touch()
-        assert await bury(stage.client, home) == 1
+    async with called(stage, "1@here-dead", seconds=20) as handle:
+        assert await bury(stage.client, home_of_the_dead(tmp_path)) == 1
         assert (await handle.result()).status is JobStatus.SUCCEEDED
 
 
