@@ -39,8 +39,12 @@ from workflows.messages import batch_queue
 LOOK_SECONDS = 2.0
 """How often new batches are looked for."""
 
-WORKFLOW_TASKS = 2
-"""Of each batch at a time: the batches share the interpreter processes."""
+WORKFLOW_TASKS = 4
+"""Of each batch at a time: the batches share the interpreter processes.
+
+The SDK leaves one to jobs that no worker has in memory: of two, one did all turns of a batch. With
+eight a process makes some 7 % more turns a second, and has 50 MB more of interpreters.
+"""
 
 MOST_REFUSED = 256
 """Batches that are told to be refused; anybody who reaches a server can start some."""
