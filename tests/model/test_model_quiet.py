@@ -26,7 +26,7 @@ from temporalio.worker import (
     ExecuteActivityInput,
 )
 
-from activities import _model_turn
+from activities import _litellm, _model_turn
 from activities._litellm import library
 from activities.contracts import TurnReply
 from activities.heartbeats import HeartbeatInterceptor
@@ -116,6 +116,32 @@ async def test_no_usage_is_made_up_where_none_is_stated(tmp_path: Path) -> None:
     assert calls["main.py:stream_chunk_builder"] == 0
     assert not reply.usage.reported
     assert reply.usage.completion == reply.tokens > 0
+
+
+async def test_the_client_goes_through_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a prompt of any length it looks for names to spell and files to read in the rest of the
+    request alone, and sends the same bytes.
+    """
+
+    async def sent() -> tuple[list[bytes], list[int]]:
+        looks: list[int] = []
+        async with openai_server(chatty).serving() as server:
+            job = Job(model_at(server, stream=True, temperature=0.5))
+            for _ in range(8):
+                with counted() as (calls, _):
+                    await job.take_turn()
+                looks.append(calls["_transform.py:_async_transform_recursive"])
+            return [exchange.request for exchange in server.exchanges], looks
+
+    await sent()
+    ours, looks = await sent()
+    assert len(set(looks)) == 1
+    chat: Any = import_module("openai.resources.chat.completions.completions")
+    monkeypatch.setattr(chat, "async_maybe_transform", chat.async_maybe_transform.__wrapped__)
+    monkeypatch.setattr(_litellm, "quieten_client", lambda: None)
+    theirs, grown = await sent()
+    assert ours == theirs
+    assert looks[0] < grown[0] < grown[-1]
 
 
 async def test_a_tokenizer_is_kept_as_its_text_alone() -> None:
