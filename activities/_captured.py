@@ -110,6 +110,7 @@ class CapturedCall:
 
     def _forget(self) -> None:
         self.failure: Exception | None = None
+        self.unheard = ""
         self.cut = False
         self.reached = True
         self.status: int | None = None

@@ -141,10 +141,9 @@ def used_by(
     status = captured.status
     if status is not None and status >= 400 and status not in _MAYBE_WORKED:
         return Failed(attempts=1)
-    text = captured.heard.answer().text if captured.heard is not None else ""
-    return estimate(
-        sum(segment.tokens for segment in layout), encoding(encoding_name).count(text), options
-    )
+    heard = captured.heard.answer().text if captured.heard is not None else ""
+    said = encoding(encoding_name).count(heard + captured.unheard)
+    return estimate(sum(segment.tokens for segment in layout), said, options)
 
 
 def wait_after(failure: ApplicationError, temporal_attempt: int, number: int) -> float:

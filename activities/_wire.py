@@ -19,6 +19,7 @@ import httpx
 
 from activities._captured import CapturedCall, SentRequest, Silence, current
 from activities._charsets import plain_type
+from activities._merged_events import MergedEvents
 from activities._unpacked import Garbled, Unpacked
 from activities._unstreamed import played_to
 from runtime.archive.forms import Capture
@@ -79,7 +80,8 @@ class AsyncWire(httpx.AsyncBaseTransport):
         except Exception as error:
             raise _carried(error, captured, request) from error
         _answering(captured, response)
-        response.stream = _AsyncCapture(response.stream, captured, request)
+        merged = MergedEvents(are_events=_is_stream_of_events(response))
+        response.stream = _AsyncCapture(response.stream, captured, request, merged)
         return response
 
     async def aclose(self) -> None:
@@ -123,29 +125,42 @@ class SyncWire(httpx.HTTPTransport):
 
 
 class _AsyncCapture(httpx.AsyncByteStream):
-    """A response's stream, captured as it is read."""
+    """A response's stream, captured as it is read, and handed on as ``merged``."""
 
-    def __init__(self, inner: object, captured: CapturedCall, request: httpx.Request) -> None:
+    def __init__(
+        self, inner: object, captured: CapturedCall, request: httpx.Request, merged: MergedEvents
+    ) -> None:
         assert isinstance(inner, httpx.AsyncByteStream)
         self._inner = inner
         self._captured = captured
         self._request = request
+        self._merged = merged
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = aiter(self._inner)
-        while True:
-            try:
-                async with self._captured.patience():
-                    piece = await anext(pieces, None)
-                kept = None if piece is None else self._captured.received(piece)
-            except Exception as error:
-                raise _carried(error, self._captured, self._request) from error
-            if kept is None:
-                return
-            yield kept
-            # Of an error enough was read; the rest of an endless one would never come to its end.
-            if self._captured.cut:
-                return
+        try:
+            while True:
+                try:
+                    async with self._captured.patience():
+                        piece = await anext(pieces, None)
+                    kept = None if piece is None else self._captured.received(piece)
+                except Exception as error:
+                    broken = _carried(error, self._captured, self._request)
+                    # What came before it broke off is heard, too.
+                    if rest := self._merged.end():
+                        yield rest
+                    raise broken from error
+                if kept is not None and (whole := self._merged.feed(kept)):
+                    yield whole
+                # Of an error enough was read; the rest of an endless one would never come to its
+                # end.
+                if kept is None or self._captured.cut:
+                    break
+            if rest := self._merged.end():
+                yield rest
+        finally:
+            # Where the call is given up, nobody asks for more.
+            self._captured.unheard = self._merged.held
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -279,6 +294,12 @@ def _answering(captured: CapturedCall, response: httpx.Response) -> None:
     captured.answering(response.status_code, response.headers)
     # Unpacked as it is captured.
     _unpacked_here(response)
+
+
+def _is_stream_of_events(response: httpx.Response) -> bool:
+    return response.status_code == 200 and "event-stream" in response.headers.get(
+        "content-type", ""
+    )
 
 
 def _sent(request: httpx.Request, body: bytes) -> SentRequest:
