@@ -65,7 +65,8 @@ def command(
             metavar="N",
             help=(
                 "Work in so many processes; 0: in this one, whatever the jobs do. Default: one for"
-                " each core, of which the embedded server has one, where there are jobs for them."
+                " each core, or two for three beside the embedded server, where there are jobs for"
+                " them."
             ),
             envvar=PROCESSES,
             show_default=False,

@@ -105,8 +105,8 @@ def command(
             metavar="N",
             help=(
                 "Work in so many processes; the K-th serves metrics at the port plus K."
-                " Default, and for 0: one for each core, of which the embedded server has one; and"
-                " one alone where metrics are served."
+                " Default, and for 0: one for each core, or two for three beside the embedded"
+                " server; and one alone where metrics are served."
             ),
             envvar=PROCESSES,
             show_default=False,

@@ -151,10 +151,11 @@ def _wait_for_parent() -> None:
 
 
 def fitting_size(jobs: int | None = None, *, shared: bool) -> int:
-    """How many processes pay for so many jobs (None: for any number): one for each core, of which a
-    server has one that ``shared`` this machine.
+    """How many processes pay for so many jobs (None: for any number): one for each core; two for
+    three, rounded up, where a server is ``shared`` with them, which takes half of what they do.
     """
-    size = _cores() - shared
+    cores = _cores()
+    size = math.ceil(cores * 2 / 3) if shared else cores
     if jobs is not None:
         # The first one is started for however few.
         size = min(size, 1 + jobs // JOBS_EACH)

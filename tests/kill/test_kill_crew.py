@@ -119,15 +119,11 @@ def test_a_number_that_is_for_run_ends_no_worker(place: Path) -> None:
 
 
 def test_processes_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for each core, of which the embedded server has one; fewer for few jobs."""
+    """One for each core, of which the embedded server has a third; fewer for few jobs."""
     monkeypatch.setattr(crew, "_cores", lambda: 8)
-    assert [fitting_size(jobs, shared=True) for jobs in (1, 99, 100, 250, 10_000)] == [
-        1,
-        1,
-        2,
-        3,
-        7,
-    ]
-    assert (fitting_size(shared=False), fitting_size(shared=True)) == (8, 7)
-    monkeypatch.setattr(crew, "_cores", lambda: 1)
-    assert fitting_size(shared=True) == 1
+    sizes = [fitting_size(jobs, shared=True) for jobs in (1, 99, 100, 250, 10_000)]
+    assert sizes == [1, 1, 2, 3, 6]
+    assert (fitting_size(shared=False), fitting_size(shared=True)) == (8, 6)
+    for cores, size in ((1, 1), (2, 2), (4, 3)):
+        monkeypatch.setattr(crew, "_cores", lambda cores=cores: cores)
+        assert fitting_size(shared=True) == size
