@@ -3,8 +3,9 @@
 ``AsyncWire`` and ``SyncWire`` carry every request as httpx would. A request that is part of a model
 call (a POST of JSON while a ``CapturedCall`` is current, but no question about the model; and
 whatever follows it to the same host, or to where it was redirected) is archived before it is sent,
-and what comes back is captured as it arrives. Other requests, such as an exchange of tokens, are
-carried and never captured, for they hold secrets.
+and what comes back is captured as it arrives; behind that, ``AsyncWire`` merges a stream's events.
+Other requests, such as an exchange of tokens, are carried and never captured, for they hold
+secrets.
 """
 
 from __future__ import annotations

@@ -151,8 +151,8 @@ def _wait_for_parent() -> None:
 
 
 def fitting_size(jobs: int | None = None, *, shared: bool) -> int:
-    """How many processes pay for so many jobs (None: for any number): one for each core; two for
-    three, rounded up, where a server is ``shared`` with them, which takes half of what they do.
+    """How many processes pay for so many jobs (None: for any number): one for each core, or two for
+    three, rounded up, where these are ``shared`` with a server, which takes half of what they do.
     """
     cores = _cores()
     size = math.ceil(cores * 2 / 3) if shared else cores
