@@ -27,7 +27,7 @@ from activities._captured import CapturedCall, Silence, current
 from activities._failures import StreamBroken
 from activities._lent import Lent
 from activities._options import ModelOptions
-from activities._quiet import has_listeners, quieten, quieten_client
+from activities._quiet import has_listeners, quieten
 from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in
 from activities._script import replies_in
@@ -99,7 +99,6 @@ async def ask(
     """
     # In a thread, as the import takes seconds in which the loop would serve nobody.
     lite = _ready or await asyncio.to_thread(library)
-    quieten_client()
     provider = await _route(lite, options, tools)
     arguments = _arguments(options, messages, tools, provider)
     builder = AnswerBuilder(captured.turn)

@@ -73,8 +73,10 @@ _SPELLED = "async_maybe_transform"
 otherwise, and for files: 0.2 ms a message. Ours hold neither.
 """
 
-_CHAT = "openai.resources.chat.completions.completions"
-"""Where it has that, which is imported with the first call that goes by it, in 0.3 s."""
+_CLIENT = ("openai._utils", "openai.resources.chat.completions.completions")
+"""Where it has that, and where it imports it to; the latter in 0.3 s, with the first call that goes
+by it, unless it is there already.
+"""
 
 _TOKENIZER = "json_data"
 """litellm's copy of a tokenizer, parsed, beside the text that it is read from when it is asked for:
@@ -103,19 +105,15 @@ def quieten(lite: Any) -> None:
         setattr(main, _FIXED, _if_not_ours(fixed))
     if (named := getattr(main, _FILES, None)) is not None:
         setattr(main, _FILES, _if_not_in_call(named))
+    for client in map(sys.modules.get, _CLIENT):
+        if (spelled := getattr(client, _SPELLED, None)) is not None:
+            setattr(client, _SPELLED, _but_for_messages(spelled))
     streaming: Any = import_module("litellm.litellm_core_utils.streaming_handler")
     if (threaded := getattr(streaming, "asyncify", None)) is not None:
         streaming.asyncify = _of_usage(lite, threaded)
     stream: Any = streaming.CustomStreamWrapper
     if (ended := getattr(stream, _ENDED, None)) is not None:
         setattr(stream, _ENDED, _ending_once(lite, ended))
-
-
-def quieten_client() -> None:
-    """The same for the OpenAI client, once a call has brought it in."""
-    spelled = getattr(sys.modules.get(_CHAT), _SPELLED, None)
-    if spelled is not None and not hasattr(spelled, "__wrapped__"):
-        setattr(sys.modules[_CHAT], _SPELLED, _but_for_messages(spelled))
 
 
 def _unheard(lite: Any) -> bool:

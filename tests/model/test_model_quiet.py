@@ -26,7 +26,7 @@ from temporalio.worker import (
     ExecuteActivityInput,
 )
 
-from activities import _litellm, _model_turn
+from activities import _model_turn
 from activities._litellm import library
 from activities.contracts import TurnReply
 from activities.heartbeats import HeartbeatInterceptor
@@ -138,7 +138,6 @@ async def test_the_client_goes_through_no_message(monkeypatch: pytest.MonkeyPatc
     assert len(set(looks)) == 1
     chat: Any = import_module("openai.resources.chat.completions.completions")
     monkeypatch.setattr(chat, "async_maybe_transform", chat.async_maybe_transform.__wrapped__)
-    monkeypatch.setattr(_litellm, "quieten_client", lambda: None)
     theirs, grown = await sent()
     assert ours == theirs
     assert looks[0] < grown[0] < grown[-1]
