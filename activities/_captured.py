@@ -275,6 +275,16 @@ class CapturedCall:
         return self.body if self._unpacked is None else bytes(self._unpacked.content)
 
     @property
+    def content_type(self) -> str:
+        """What the response says that it is, in its own words; empty where it does not say."""
+        return str(httpx.Headers(self.headers).get("content-type", ""))
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the response says that it is a stream of server-sent events."""
+        return "event-stream" in self.content_type
+
+    @property
     def size(self) -> int:
         """How many bytes of the response were received so far."""
         return len(self._body)

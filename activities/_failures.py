@@ -189,11 +189,7 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
 
 def _said(captured: CapturedCall) -> str:
     """The message in an error response's body: the field where providers put it, else the text."""
-    headers = {
-        name: plain_type(value)
-        for name, value in captured.headers.items()
-        if name.lower() == "content-type"
-    }
+    headers = {"content-type": plain_type(captured.content_type)}
     # By httpx, which knows the charset that the headers name.
     text = httpx.Response(captured.status or 500, headers=headers, content=captured.content).text
     try:

@@ -328,8 +328,7 @@ def _is_litellms_own(error: Exception) -> bool:
 
 def _is_cut(captured: CapturedCall) -> bool:
     """Whether the response is a stream of events without the one that ends it."""
-    types = [value for name, value in captured.headers.items() if name.lower() == "content-type"]
-    streamed = any("event-stream" in value for value in types) and not is_whole(captured)
+    streamed = captured.has_events and not is_whole(captured)
     return streamed and not _STREAM_ENDS.search(captured.content)
 
 

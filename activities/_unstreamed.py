@@ -84,7 +84,7 @@ def fault_in(captured: CapturedCall) -> Exception | None:
     if not body.strip():
         return EmptyResponse("the response had status 200 and no content")
     if _is_page(body[:_MOST_READ]) or (
-        "html" in _content_type(captured) and body.lstrip().startswith(b"<")
+        "html" in captured.content_type.lower() and body.lstrip().startswith(b"<")
     ):
         return NotAModel(f"a web page answered, not a model: {_words_of(body[:_MOST_READ])}")
     error = _error_in(_object_in(body))
@@ -95,17 +95,6 @@ def unread(captured: CapturedCall) -> NotAModel:
     """The fault of a response that no reply was found in."""
     text = " ".join(captured.content[:_MOST_READ].decode("utf-8", "replace").split())
     return NotAModel(f"the response is no reply of a model: {_short(text)}")
-
-
-def _content_type(captured: CapturedCall) -> str:
-    return next(
-        (
-            value.lower()
-            for name, value in captured.headers.items()
-            if name.lower() == "content-type"
-        ),
-        "",
-    )
 
 
 def _object_in(body: bytes) -> Any:

@@ -81,7 +81,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
         except Exception as error:
             raise _carried(error, captured, request) from error
         _answering(captured, response)
-        merged = MergedEvents(are_events=_is_stream_of_events(response))
+        merged = MergedEvents(are_events=captured.status == 200 and captured.has_events)
         response.stream = _AsyncCapture(response.stream, captured, request, merged)
         return response
 
@@ -295,12 +295,6 @@ def _answering(captured: CapturedCall, response: httpx.Response) -> None:
     captured.answering(response.status_code, response.headers)
     # Unpacked as it is captured.
     _unpacked_here(response)
-
-
-def _is_stream_of_events(response: httpx.Response) -> bool:
-    return response.status_code == 200 and "event-stream" in response.headers.get(
-        "content-type", ""
-    )
 
 
 def _sent(request: httpx.Request, body: bytes) -> SentRequest:
