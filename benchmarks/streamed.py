@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,12 +28,15 @@ from tests.model.model_calls import (
     openai_server,
     responses_server,
 )
+from tests.servers.program import endpoint
 from tests.servers.provider_server import PIECE, ProviderServer
 
 BLOCK = "streamed"
 CALLS = 40
 EVENTS, TURNS = (10, 100, 500), (100, 500)
-SHORT = EVENTS[0]
+SHORT, FIRST = EVENTS[0], 2
+CELLS = [*((events, FIRST) for events in EVENTS), *((SHORT, turns) for turns in TURNS)]
+"""Events of a reply, and turns before those that are measured."""
 
 PROTOCOLS: dict[str, tuple[str, Callable[..., ProviderServer]]] = {
     "OpenAI, chat completions": ("openai_server", openai_server),
@@ -59,25 +61,13 @@ def serving(
         policy = Path(folder) / "policy.py"
         reply = {"text": "a word " * events, "code": "x = 1"}
         policy.write_text(f"def respond(messages, number):\n    return {reply!r}\n")
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", f"tests.servers.{module}"),
-                *("--policy", str(policy), "--log", f"{folder}/log"),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        server = make(None)
-        try:
-            assert process.stdout is not None
-            server.address = process.stdout.readline().strip()
+        with endpoint(policy, Path(folder) / "log", module) as address:
+            server = make(None)
+            server.address = address
             yield server
-        finally:
-            process.terminate()
-            process.wait()
 
 
-async def milliseconds(server: ProviderServer, calls: int, before: int = 2) -> float:
+async def milliseconds(server: ProviderServer, calls: int, before: int) -> float:
     """Of this process's time for a call, after so many of its job that are not measured."""
     job = Job(model_at(server))
     for _ in range(before):
@@ -95,11 +85,8 @@ async def measure(calls: int) -> str:
     rows: list[str] = []
     for name, (module, make) in PROTOCOLS.items():
         cells: list[float] = []
-        for events in EVENTS:
+        for events, turns in CELLS:
             with serving(module, make, events) as server:
-                cells.append(await milliseconds(server, calls))
-        for turns in TURNS:
-            with serving(module, make, SHORT) as server:
                 cells.append(await milliseconds(server, calls, turns))
         rows.append(f"| {name} | {' | '.join(f'{cell:.1f}' for cell in cells)} |")
     return "\n".join([*HEAD, *rows])

@@ -12,9 +12,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def endpoint(policy: Path, log: Path) -> Iterator[str]:
-    """The address of a server of OpenAI's protocol that answers by ``policy``."""
-    program = [sys.executable, "-m", "tests.servers.openai_server"]
+def endpoint(policy: Path, log: Path, module: str = "openai_server") -> Iterator[str]:
+    """The address of a server that answers by ``policy``, of the protocol of a ``module`` here:
+    OpenAI's, if none is named.
+    """
+    program = [sys.executable, "-m", f"tests.servers.{module}"]
     command = [*program, "--policy", str(policy), "--log", str(log)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
