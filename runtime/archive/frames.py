@@ -5,6 +5,7 @@ megabytes.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from functools import lru_cache
 
 import zstandard
@@ -15,8 +16,10 @@ room.
 """
 
 _LEAST_WINDOW, _MOST_WINDOW = 10, 27
+_SMALL_WINDOW = 14
+"""Up to this a compressor has half a megabyte or less, and is kept."""
 _LEAST_DICTIONARY = 8
-_SMALL_DICTIONARY = 4096
+_SMALL_DICTIONARY = 1 << 15
 
 
 def compress(data: bytes, dictionary: bytes = b"") -> bytes:
@@ -29,18 +32,36 @@ def compress(data: bytes, dictionary: bytes = b"") -> bytes:
     """
     size = len(data) + len(dictionary)
     window = min(max(size.bit_length(), _LEAST_WINDOW), _MOST_WINDOW)
+    if window > _SMALL_WINDOW:
+        return _compressor(dictionary, window, size).compress(data)
+    free = _free(dictionary, window)
+    try:
+        compressor = free.pop()
+    except IndexError:
+        compressor = _compressor(dictionary, window, 1 << window)
+    frame = compressor.compress(data)
+    free.append(compressor)
+    return frame
+
+
+def _compressor(dictionary: bytes, window: int, size: int) -> zstandard.ZstdCompressor:
     parameters = zstandard.ZstdCompressionParameters.from_level(
         _LEVEL,
-        # Zero would say that the size is not known.
-        source_size=max(size, 1),
+        source_size=size,
         dict_size=len(dictionary),
         window_log=window,
         write_checksum=False,
         write_dict_id=False,
     )
-    return zstandard.ZstdCompressor(
-        dict_data=_raw(dictionary), compression_params=parameters
-    ).compress(data)
+    return zstandard.ZstdCompressor(dict_data=_raw(dictionary), compression_params=parameters)
+
+
+@lru_cache(maxsize=8)
+def _free(dictionary: bytes, window: int) -> deque[zstandard.ZstdCompressor]:
+    """Compressors that nobody uses: to make one takes three times as long as a header does. Two
+    threads cannot use one at once.
+    """
+    return deque(maxlen=2)
 
 
 def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
@@ -52,8 +73,8 @@ def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
     make = _kept.decompressor if len(dictionary) <= _SMALL_DICTIONARY else _decompressor
     try:
         return make(dictionary).decompress(frame)
-    except zstandard.ZstdError as error:
-        # A damaged frame may have had it take much memory.
+    # A damaged frame may speak of any size, and may have had it take much memory.
+    except (zstandard.ZstdError, MemoryError) as error:
         _kept.decompressor.cache_clear()
         raise ValueError(f"not a zstd frame of this dictionary: {error}") from error
 

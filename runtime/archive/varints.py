@@ -7,6 +7,8 @@ from __future__ import annotations
 
 def varint(value: int) -> bytes:
     """``value`` (not negative) in seven bits a byte."""
+    if value <= 0x7F:
+        return bytes((value,))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
