@@ -9,12 +9,12 @@ one block of 1 kB, chosen at random, changes each turn. Text is random letters, 
 Columns, bytes and milliseconds per turn: ``raw`` is the request as sent, ``alone`` zstd -3 of each
 request by itself (of a sample); ``new`` is what the request adds (its literals and its recipe),
 ``again`` what is stored once more so that no request needs more than 40 reads; ``objects`` is
-everything that is written, headers, layouts, replies and digests included; ``files`` and ``disk``
-are the files of a directory and their blocks of 4 kB, with packs. ``open`` puts a request
-together from nothing, as another process does: its reads, and its processor time with the objects
-in memory (worst and median of a sample over the whole job, each the best of three). The last row is
-what durability and the archive add to a turn of a whole job, against the same loop with neither
-(``archive_loop.py``).
+everything that is written, headers, layouts, replies and digests included; ``files``, ``bytes`` and
+``disk`` are the files of a directory, what is in them and their blocks of 4 kB, with packs.
+``open`` puts a request together from nothing, as another process does: its reads, and its
+processor time with the objects in memory (worst and median of a sample over the whole job, each
+the best of three). The last row is what durability and the archive add to a turn of a whole job,
+against the same loop with neither (``archive_loop.py``).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def main() -> None:
     options = parser.parse_args()
     print(
         f"{'load':>4} {'turns':>5} {'raw':>9} {'alone':>9} {'new':>6} {'again':>6} {'objects':>7}"
-        f" {'writes':>6} {'files':>5} {'disk':>6} {'reads':>5} {'open ms worst':>13} {'median':>6} {'write ms':>8}"
+        f" {'writes':>6} {'files':>5} {'bytes':>6} {'disk':>6} {'reads':>5} {'open ms worst':>13} {'median':>6} {'write ms':>8}"
         f" {'bare ms':>7} {'verify s':>8}"
     )
     for load in options.loads:
@@ -109,6 +109,7 @@ class Row:
     objects: int = 0
     writes: int = 0
     files: int = 0
+    stored: int = 0
     disk: int = 0
     reads: int = 0
     open_ms: list[float] = field(default_factory=list)
@@ -121,7 +122,7 @@ class Row:
         return (
             f"{load:>4} {turns:>5} {self.raw / turns:>9.0f} {statistics.mean(self.alone):>9.0f}"
             f" {self.new / turns:>6.0f} {self.again / turns:>6.0f} {self.objects / turns:>7.0f}"
-            f" {self.writes / turns:>6.2f} {self.files / turns:>5.2f} {self.disk / turns:>6.0f}"
+            f" {self.writes / turns:>6.2f} {self.files / turns:>5.2f} {self.stored / turns:>6.0f} {self.disk / turns:>6.0f}"
             f" {self.reads:>5} {max(self.open_ms):>13.2f}"
             f" {statistics.median(self.open_ms):>6.2f} {self.write_s / turns * 1000:>8.2f}"
             f" {self.bare_s / turns * 1000:>7.2f} {self.verify_s:>8.2f}"
@@ -174,7 +175,8 @@ def _row(load: str, turns: int, store: ObjectStore) -> Row:
     root = folder_of(store)
     if root is not None:
         sizes = [path.stat().st_size for path in (root / "bench").rglob("*") if path.is_file()]
-        row.files, row.disk = len(sizes), sum(-(-size // 4096) * 4096 for size in sizes)
+        row.files, row.stored = len(sizes), sum(sizes)
+        row.disk = sum(-(-size // 4096) * 4096 for size in sizes)
     # The same loop with neither archive nor durability: what remains is making the requests.
     started = time.perf_counter()
     for _ in _LOADS[load](random.Random(1), turns):
@@ -219,7 +221,7 @@ def _measure_parts(row: Row, archive: JobArchive, store: ObjectStore) -> None:
         if ".attempt-" not in key:
             continue
         archived = unseal(key, store.get(key))
-        stored = {name: (size, full) for name, size, full in archived.header["parts"]}
+        stored = {part.name: (len(part.stored), part.size) for part in archived.parts()}
         size, full = stored.get("wire", (0, 1))
         level = archived.header["level"]
         # What is new is as large as in the turns that take over nothing; the rest of the frame was

@@ -15,6 +15,7 @@ from pathlib import Path
 import zstandard
 
 HERE = Path(__file__).parent
+PACK = r"([^/]+/[^/]+)/packs/([^/]+)/\d{7}"
 HEADER, WIRE, LAYOUT = (
     (HERE / f"{name}.dictionary").read_bytes() for name in ("header", "wire", "layout")
 )
@@ -40,9 +41,32 @@ def numbers(data: bytes) -> list[int]:
     return found
 
 
+def number(data: bytes, start: int) -> tuple[int, int]:
+    """The varint at a place, and where the next one begins."""
+    end = start
+    while data[end] >= 0x80:
+        end += 1
+    return numbers(data[start : end + 1])[0], end + 1
+
+
+def varint(value: int) -> bytes:
+    """A number as a varint."""
+    return bytes([value & 0x7F | 0x80]) + varint(value >> 7) if value > 0x7F else bytes([value])
+
+
 def signed(number: int) -> int:
     """Zigzag: 0, -1, 1, -2, ... from 0, 1, 2, 3, ..."""
     return number // 2 if number % 2 == 0 else -(number // 2) - 1
+
+
+def opened(header: dict, stored: list[bytes], known: bytes) -> dict[str, bytes]:
+    """An object's parts by name; ``known`` is the dictionary of the part ``wire``."""
+    names = [part[0] for part in header.get("parts", ())]
+    assert len(names) == len(stored)
+    return {
+        name: decompress(part, known) if name == "wire" else part
+        for name, part in zip(names, stored, strict=True)
+    }
 
 
 class Archive:
@@ -54,48 +78,95 @@ class Archive:
         self.get = get
         self.objects = {}
         self.packed = {}
+        self.entries = {}
 
     def unpack(self, keys) -> list[str]:
         """Take the packs among all keys apart. Gives the keys of all objects, in packs or not."""
         for pack in keys:
-            if place := re.fullmatch(r"([^/]+/[^/]+)/packs/([^/]+)/\d{7}", pack):
+            if place := re.fullmatch(PACK, pack):
                 header, parts, _ = self.read(pack)
                 assert header["kind"] == "interval", f"{pack}: kind"
-                for name, data in parts.items():
-                    self.packed[f"{place[1]}/turns/{place[2]}/{name}"] = data
-        alone = [key for key in keys if not re.fullmatch(r"[^/]+/[^/]+/packs/[^/]+/\d{7}", key)]
-        return sorted({*alone, *self.packed})
+                run = f"{place[1]}/turns/{place[2]}/"
+                if "objects" in header:
+                    self.unpack_turns(run, header["objects"], parts)
+                else:
+                    self.packed |= {run + name: data for name, data in parts.items()}
+        alone = [key for key in keys if not re.fullmatch(PACK, key)]
+        return sorted({*alone, *self.packed, *self.entries})
+
+    def unpack_turns(self, run: str, objects: dict, parts: dict[str, bytes]) -> None:
+        """Take the parts of a pack of format 2 apart."""
+        like = b""
+        for turn, names in objects.items():
+            length, start = number(parts[turn], 0)
+            text = decompress(parts[turn][start : start + length], HEADER + like)
+            like, lines, start = like or text[:32768], iter(text.split(b"\n")), start + length
+            for name in names:
+                told, stored = json.loads(next(lines)), []
+                for _, size in told.get("stored", [("whole", told.get("whole"))]):
+                    stored.append(parts[turn][start : start + size])
+                    start += size
+                key = f"{run}{int(turn) // 100:05d}/{turn}.{name}"
+                if "whole" in told:
+                    self.packed[key] = stored[0]
+                else:
+                    self.entries[key] = told, next(lines), stored
+            assert start == len(parts[turn]), f"{run}{turn}: parts"
 
     def object(self, key: str) -> tuple[dict, dict[str, bytes], str]:
-        """An object's header, its stored parts, and its digest."""
+        """An object's header, its parts (as stored, ``wire`` decompressed), and its digest."""
         if key not in self.objects:
-            self.objects[key] = self.read(key)
+            self.objects[key] = self.entry(key) if key in self.entries else self.read(key)
         return self.objects[key]
+
+    def entry(self, key: str) -> tuple[dict, dict[str, bytes], str]:
+        """An object that a pack has."""
+        told, text, stored = self.entries[key]
+        header, known = json.loads(text), WIRE
+        for source in sources(told.get("again", [])):
+            assert "again" not in self.entries.get(source, [{}])[0], f"{key}: again {source}"
+            known += self.literals(source)[0]
+        return self.checked(key, text, header, stored, known, told["digest"])
 
     def read(self, key: str) -> tuple[dict, dict[str, bytes], str]:
         """Take an object apart; what is damaged is an ``AssertionError``."""
         data = self.packed[key] if key in self.packed else self.get(key)
-        body, trailer = data[:-32], data[-32:]
-        assert hashlib.sha256(key.encode() + b"\0" + body).digest() == trailer, f"{key}: digest"
-        assert body[:4] == b"HFA\x01", f"{key}: format"
-        start = 4
-        while body[start] >= 0x80:
-            start += 1
-        start += 1
-        (length,) = numbers(body[4:start])
-        header = json.loads(decompress(body[start : start + length], HEADER))
-        start += length
-        parts = {}
-        for name, size, _ in header.get("parts", ()):
-            parts[name] = body[start : start + size]
+        assert data[:4] in (b"HFA\x01", b"HFA\x02"), f"{key}: format"
+        new = data[3] == 2
+        if new:
+            assert hashlib.sha256(data[:-8]).digest()[:8] == data[-8:], f"{key}: bytes"
+            data = data[:-8]
+        body, digest = data[:-32], "sha256:" + data[-32:].hex()
+        length, start = number(body, 4)
+        text = decompress(body[start : start + length], HEADER)
+        header, start = json.loads(text), start + length
+        listed, stored = header.get("parts", ()), []
+        sizes = [part[1] for part in listed]
+        if new:
+            for place in range(len(listed)):
+                sizes[place], start = number(body, start)
+        for size in sizes:
+            stored.append(body[start : start + size])
             start += size
         assert start == len(body), f"{key}: parts"
-        return header, parts, "sha256:" + trailer.hex()
+        if new:
+            return self.checked(key, text, header, stored, WIRE, digest)
+        made = hashlib.sha256(key.encode() + b"\0" + body).hexdigest()
+        assert "sha256:" + made == digest, f"{key}: digest"
+        return header, opened(header, stored, WIRE), digest
+
+    def checked(self, key, text, header, stored, known, digest) -> tuple[dict, dict, str]:
+        """An object of format 2, whose digest is that of what it says."""
+        parts = opened(header, stored, known)
+        said = b"".join(varint(len(each)) + each for each in (text, *parts.values()))
+        made = hashlib.sha256(key.encode() + b"\0" + said).hexdigest()
+        assert "sha256:" + made == digest, f"{key}: digest"
+        return header, parts, digest
 
     def literals(self, key: str) -> tuple[bytes, bytes]:
         """An attempt's literals: of wire requests, and of layouts."""
         _, parts, _ = self.object(key)
-        wire = decompress(parts["wire"], WIRE) if "wire" in parts else b""
+        wire = parts.get("wire", b"")
         layout = decompress(parts["layout"], LAYOUT + wire) if "layout" in parts else b""
         return wire, layout
 

@@ -1,35 +1,51 @@
 """The form of every archived object: a header in canonical JSON, binary parts, and a digest over
-all and its key.
+what they say and the key.
 
 ::
 
-    "HFA" 0x01                    the format and its version
+    "HFA" 0x02                    the format and its version
     varint n, n bytes             the header: canonical JSON, zstd with HEADER_DICTIONARY
-    parts                         in the order and with the sizes that the header's "parts" gives
-    32 bytes                      SHA-256 of the key, a zero byte, and everything above
+    a varint a part               their stored sizes, in the order of the header's "parts"
+    parts
+    32 bytes                      SHA-256 of what the object says
+    8 bytes                       the first of the SHA-256 of everything above
+
+What it says is its key and a zero byte, and then, each with a varint of its size before it, the
+header's JSON and every part: the part ``wire`` decompressed, the others as they are stored. So a
+header and the text of a request may be stored in another way, as in a pack, and the object is the
+same.
 
 The key is part of the digest, so an object that is moved to another key is found out without
-storing its key. The digest of an object (in a ``StepRef``, in another object) is this trailer,
-tagged ``sha256:``.
+storing its key. The digest of an object (in a ``StepRef``, in another object) is that of what it
+says, tagged ``sha256:``. The bytes at the end tell damage before anything is made of it.
+
+Format 1, which is read and no longer written, has the stored sizes in its header, and ends with its
+digest: SHA-256 of the key, a zero byte, and everything above.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from runtime.archive.dictionaries import WIRE_DICTIONARY
 from runtime.archive.frames import compress, decompress
 from runtime.archive.varints import read_varint, varint
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt
 
-FORMAT = 1
-_MAGIC = b"HFA" + bytes([FORMAT])
-_DIGEST_BYTES = 32
+FORMAT = 2
+_NAME = b"HFA"
+_MAGIC_1, _MAGIC = _NAME + b"\x01", _NAME + bytes([FORMAT])
+_DIGEST_BYTES, _CHECK_BYTES = 32, 8
+
+WIRE = "wire"
+"""The part whose text an object's digest covers, however it is stored."""
 
 HEADER_DICTIONARY = canonical_json(
     [
@@ -74,7 +90,7 @@ HEADER_DICTIONARY = canonical_json(
 )  # fmt: skip
 """What headers look like, so that a header costs little more than its values.
 
-Part of format 1: never change it.
+Part of both formats: never change it.
 """
 
 
@@ -82,30 +98,67 @@ Part of format 1: never change it.
 class Part:
     """A binary part, already compressed (or not) by its writer.
 
-    ``size`` is its size when decompressed.
+    ``size`` is its size when decompressed; ``text`` what a part named ``WIRE`` is then.
     """
 
     name: str
-    stored: bytes
+    stored: bytes | memoryview
     size: int
+    text: bytes = b""
+
+    @property
+    def said(self) -> bytes | memoryview:
+        """What the object's digest covers of it.
+
+        Raises:
+            ValueError: if that is its text, and it has none.
+        """
+        if self.name == WIRE and len(self.text) != self.size:
+            raise ValueError(f"the part {WIRE} needs its text")
+        return self.text if self.name == WIRE else self.stored
 
 
 @dataclass(frozen=True)
 class ArchivedObject:
-    """An object as read, its digest checked."""
+    """An object as read, its digest checked. ``format`` is the one that it is written in."""
 
     key: str
     digest: str
     header_bytes: bytes
     header: Mapping[str, Any]
+    format: int
     _data: bytes
+    _stored: tuple[int, ...]
     _parts_start: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the parts, in order."""
+        return tuple(self._offsets)
+
+    def parts(self) -> tuple[Part, ...]:
+        """The parts as their writer gave them.
+
+        Raises:
+            ObjectCorrupt: if the text of ``WIRE`` cannot be read.
+        """
+        return tuple(
+            Part(
+                name,
+                self.part(name),
+                size,
+                self.frame(WIRE, WIRE_DICTIONARY) if name == WIRE else b"",
+            )
+            for name, (_, _, size) in self._offsets.items()
+        )
 
     @cached_property
     def _offsets(self) -> dict[str, tuple[int, int, int]]:
         offsets, start = {}, self._parts_start
-        for part, stored, size in self.header.get("parts", ()):
-            offsets[part] = (start, start + stored, size)
+        for (name, *_, size), stored in zip(
+            self.header.get("parts", ()), self._stored, strict=True
+        ):
+            offsets[str(name)] = (start, start + stored, size)
             start += stored
         return offsets
 
@@ -123,7 +176,7 @@ class ArchivedObject:
         if name not in self._offsets:
             return b""
         try:
-            data = decompress(self.part(name), dictionary)
+            data = decompress(self.part(name), dictionary, self._offsets[name][2])
         except ValueError as error:
             raise ObjectCorrupt(f"{self.key}: part {name}: {error}") from error
         if len(data) != self._offsets[name][2]:
@@ -138,16 +191,23 @@ def seal(key: str, header_bytes: bytes, parts: tuple[Part, ...] = ()) -> tuple[b
 
     ``header_bytes`` is what ``header`` made, with the same parts.
     """
+    digest = said(key, header_bytes, (part.said for part in parts))
+    return assembled(header_bytes, [part.stored for part in parts], digest), digest
+
+
+def assembled(header_bytes: bytes, stored: Sequence[bytes | memoryview], digest: str) -> bytes:
+    """The bytes of an object whose digest is known."""
     frame = compress(header_bytes, HEADER_DICTIONARY)
-    body = b"".join((_MAGIC, varint(len(frame)), frame, *(part.stored for part in parts)))
-    trailer = _trailer(key, body)
-    return body + trailer, "sha256:" + trailer.hex()
+    sizes = (varint(len(part)) for part in stored)
+    trailer = bytes.fromhex(digest.removeprefix("sha256:"))
+    data = b"".join((_MAGIC, varint(len(frame)), frame, *sizes, *stored, trailer))
+    return data + _check(data)
 
 
 def header(fields: Mapping[str, Any], parts: tuple[Part, ...] = ()) -> bytes:
     """The canonical JSON of a header. ``format`` is in the magic, ``parts`` is added here."""
     return canonical_json(
-        {**fields, "parts": [[p.name, len(p.stored), p.size] for p in parts]} if parts else fields
+        {**fields, "parts": [[p.name, p.size] for p in parts]} if parts else fields
     )
 
 
@@ -155,13 +215,13 @@ def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
     """Check and take apart what ``seal`` made.
 
     Raises:
-        ObjectCorrupt: if the bytes are not exactly an object of this format with this key (and
-            kind).
+        ObjectCorrupt: if the bytes are not exactly an object of a format that is known with this
+            key (and kind).
     """
-    # The digest first: of bytes that are not what was written, nothing else is worth saying.
-    if not is_whole(key, data):
-        raise ObjectCorrupt(f"{key}: its bytes do not have the digest that they carry")
-    archived = unchecked(key, data)
+    # The bytes first: of what is not as it was written, nothing else is worth saying.
+    archived = unchecked(key, data) if _is_as_written(key, data) else None
+    if archived is None or not (archived.format == 1 or _says_what_was_said(archived)):
+        raise ObjectCorrupt(f"{key}: {_fault(data)}")
     if kind is not None and archived.header.get("kind") != kind:
         raise ObjectCorrupt(f"{key}: is a {archived.header.get('kind')}, not a {kind}")
     return archived
@@ -169,9 +229,9 @@ def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
 
 def is_whole(key: str, data: bytes) -> bool:
     """Whether some bytes have the digest that they carry, at this key."""
-    # A view: an object may have megabytes, and its digest needs no copy of them.
-    body, trailer = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-    return len(data) >= len(_MAGIC) + _DIGEST_BYTES and trailer == _trailer(key, body)
+    with suppress(ObjectCorrupt):
+        return bool(unseal(key, data))
+    return False
 
 
 def unchecked(key: str, data: bytes) -> ArchivedObject:
@@ -180,35 +240,51 @@ def unchecked(key: str, data: bytes) -> ArchivedObject:
     Raises:
         ObjectCorrupt: if they cannot be taken apart.
     """
-    body = memoryview(data)[:-_DIGEST_BYTES]
-    if bytes(body[: len(_MAGIC)]) != _MAGIC:
-        raise ObjectCorrupt(f"{key}: not an object of archive format {FORMAT}")
+    body = memoryview(data)[: _end(data)]
+    if not is_sealed(data):
+        raise ObjectCorrupt(f"{key}: not an object of archive format {FORMAT}, or of one before")
     try:
         length, start = read_varint(body, len(_MAGIC))
         header_bytes = decompress(body[start : start + length], HEADER_DICTIONARY)
-        fields = json.loads(header_bytes)
-        parts = sum(stored for _, stored, _ in fields.get("parts", ()))
-    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        archived = _taken_apart(key, header_bytes, data, start + length)
+        parts = sum(archived._stored)
+    except (ValueError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ObjectCorrupt(f"{key}: its header cannot be read: {error}") from error
-    if start + length + parts != len(body):
-        raise ObjectCorrupt(
-            f"{key}: its parts have {len(body) - start - length} bytes, not {parts}"
-        )
-    digest = "sha256:" + data[-_DIGEST_BYTES:].hex()
-    return ArchivedObject(key, digest, header_bytes, fields, data, start + length)
+    there = len(body) - archived._parts_start
+    if there != parts:
+        raise ObjectCorrupt(f"{key}: its parts have {there} bytes, not {parts}")
+    return archived
 
 
 def sealed(key: str, header_bytes: bytes, data: bytes) -> ArchivedObject:
     """The object of which ``seal`` just made ``data``, as ``unseal`` would read it."""
     length, start = read_varint(memoryview(data), len(_MAGIC))
-    digest = "sha256:" + data[-_DIGEST_BYTES:].hex()
+    return _taken_apart(key, header_bytes, data, start + length)
+
+
+def _taken_apart(key: str, header_bytes: bytes, data: bytes, start: int) -> ArchivedObject:
+    """The object whose header's frame ends at ``start``."""
     fields = json.loads(header_bytes)
-    return ArchivedObject(key, digest, header_bytes, fields, data, start + length)
+    parts = fields.get("parts", ())
+    if data.startswith(_MAGIC_1):
+        stored = [size for _, size, _ in parts]
+    else:
+        stored = []
+        for _, _ in parts:
+            size, start = read_varint(memoryview(data), start)
+            stored.append(size)
+    if len({str(name) for name, *_ in parts}) != len(stored):
+        raise ValueError("two of its parts have one name")
+    end = _end(data)
+    digest = "sha256:" + data[end : end + _DIGEST_BYTES].hex()
+    return ArchivedObject(
+        key, digest, header_bytes, fields, data[len(_NAME)], data, tuple(stored), start
+    )
 
 
 def is_sealed(data: bytes) -> bool:
     """Whether some bytes begin as an object does."""
-    return data.startswith(_MAGIC)
+    return data.startswith((_MAGIC_1, _MAGIC))
 
 
 def header_of(data: bytes) -> dict[str, Any]:
@@ -222,7 +298,54 @@ def header_of(data: bytes) -> dict[str, Any]:
     return fields
 
 
-def _trailer(key: str, body: bytes | memoryview) -> bytes:
+def said(key: str, header_bytes: bytes, parts: Iterable[bytes | memoryview]) -> str:
+    """The digest of an object that says this: the text of the part ``WIRE``, and the other parts as
+    they are stored.
+    """
     digest = hashlib.sha256(key.encode() + b"\0")
-    digest.update(body)
-    return digest.digest()
+    for each in (header_bytes, *parts):
+        # Its size, or a part's end could be the next one's beginning.
+        digest.update(varint(len(each)))
+        digest.update(each)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _end(data: bytes) -> int:
+    """Where the digest of an object begins."""
+    after = 0 if data.startswith(_MAGIC_1) else _CHECK_BYTES
+    return max(len(data) - _DIGEST_BYTES - after, 0)
+
+
+def _check(data: bytes | memoryview) -> bytes:
+    return hashlib.sha256(data).digest()[:_CHECK_BYTES]
+
+
+def _is_as_written(key: str, data: bytes) -> bool:
+    """Whether the bytes are those that their end speaks of."""
+    if data.startswith(_MAGIC):
+        # A view: an object may have megabytes, and needs no copy of them.
+        return _check(memoryview(data)[:-_CHECK_BYTES]) == data[-_CHECK_BYTES:]
+    digest = hashlib.sha256(key.encode() + b"\0")
+    digest.update(memoryview(data)[:-_DIGEST_BYTES])
+    return digest.digest() == data[-_DIGEST_BYTES:]
+
+
+def _says_what_was_said(archived: ArchivedObject) -> bool:
+    parts = (
+        archived.frame(WIRE, WIRE_DICTIONARY) if name == WIRE else archived.part(name)
+        for name in archived.names
+    )
+    try:
+        return archived.digest == said(archived.key, archived.header_bytes, parts)
+    except ObjectCorrupt:
+        return False
+
+
+def _fault(data: bytes) -> str:
+    """What is wrong with bytes that are not an object as it was written."""
+    if data.startswith(_NAME) and data[len(_NAME) : len(_MAGIC)] > _MAGIC[len(_NAME) :]:
+        return (
+            f"is damaged, or of archive format {data[len(_NAME)]}: this release reads those up to"
+            f" {FORMAT}"
+        )
+    return "its bytes do not have the digest that they carry"

@@ -1,6 +1,6 @@
 """What requests and layouts look like, as zstd dictionaries for small literals.
 
-Part of format 1: never change them.
+Part of the format: never change them.
 """
 
 from __future__ import annotations

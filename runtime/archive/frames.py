@@ -19,6 +19,8 @@ _LEAST_WINDOW, _MOST_WINDOW = 10, 27
 _SMALL_WINDOW = 14
 """Up to this a compressor has half a megabyte or less, and is kept."""
 _LEAST_DICTIONARY = 8
+_MOST_BYTES = 1 << 30
+"""No frame of ours says more."""
 _SMALL_DICTIONARY = 1 << 15
 
 
@@ -64,14 +66,18 @@ def _free(dictionary: bytes, window: int) -> deque[zstandard.ZstdCompressor]:
     return deque(maxlen=2)
 
 
-def decompress(frame: bytes | memoryview, dictionary: bytes = b"") -> bytes:
+def decompress(
+    frame: bytes | memoryview, dictionary: bytes = b"", most: int = _MOST_BYTES
+) -> bytes:
     """The data of a frame that ``compress`` made with the same dictionary.
 
     Raises:
-        ValueError: if the bytes are no such frame.
+        ValueError: if the bytes are no such frame, or one of more than ``most`` bytes.
     """
     make = _kept.decompressor if len(dictionary) <= _SMALL_DICTIONARY else _decompressor
     try:
+        if zstandard.frame_content_size(frame) > most:
+            raise ValueError(f"a frame of more than {most} bytes")
         return make(dictionary).decompress(frame)
     # A damaged frame may speak of any size, and may have had it take much memory.
     except (zstandard.ZstdError, MemoryError) as error:

@@ -36,7 +36,8 @@ that users choose are percent-encoded, so no name can leave its place.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from runtime.base.values import JobKey
@@ -243,3 +244,33 @@ def parse_turn_key(key: str) -> TurnKey | None:
     return TurnKey(
         parts["job"], parts["run"], int(parts["turn"]), parts["kind"], int(parts["number"] or 0)
     )
+
+
+def grouped_attempts(attempts: Iterable[str]) -> list[list[Any]]:
+    """Keys of attempts by their run's prefix: ``[[prefix, turn, number, turn, number, …], …]``;
+    turns as differences.
+
+    Raises:
+        ValueError: if one is no attempt's.
+    """
+    groups: dict[str, list[Any]] = {}
+    last: dict[str, int] = {}
+    for key in attempts:
+        parsed = parse_turn_key(key)
+        if parsed is None or parsed.kind != "attempt":
+            raise ValueError(f"{key} is no attempt")
+        group = groups.setdefault(parsed.prefix, [parsed.prefix])
+        group += (parsed.turn - last.get(parsed.prefix, 0), parsed.number)
+        last[parsed.prefix] = parsed.turn
+    return list(groups.values())
+
+
+def attempts_in(grouped: Iterable[Sequence[Any]]) -> list[str]:
+    """The keys that ``grouped_attempts`` grouped."""
+    attempts = []
+    for prefix, *numbers in grouped:
+        turn = 0
+        for change, number in zip(numbers[::2], numbers[1::2], strict=True):
+            turn += change
+            attempts.append(attempt_key_in(prefix, turn, number))
+    return attempts

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
-from runtime.archive.container import ArchivedObject, Part, unseal
+from runtime.archive import keys
+from runtime.archive.container import WIRE, ArchivedObject, Part, unseal
 from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
 from runtime.archive.difference import Copy, Literal, Op, difference
 from runtime.archive.frames import compress
-from runtime.archive.keys import attempt_key_in, job_prefix_in, parse_turn_key
 from runtime.archive.recipe import (
     Extents,
     absorb,
@@ -166,7 +166,13 @@ def _plan_flat(request: Request, digest: str) -> Plan:
     sources = sorted(levels.keys() - {place.key}, key=_turn)
     recipe = b"".join(encode_extents(e, sources, place.key) for e in (wire_extents, layout_extents))
     own = b"".join(wire[a:b] for a, b in wire_own), b"".join(layout[a:b] for a, b in layout_own)
-    fields = {"base": None, "level": level, "sources": _grouped(sources)}
+    fields: dict[str, Any] = {
+        "base": None,
+        "level": level,
+        "sources": keys.grouped_attempts(sources),
+    }
+    if absorbed:
+        fields["absorbed"] = keys.grouped_attempts(sorted(absorbed, key=_turn))
     stored = Place(place.key, wire_extents, layout_extents, (place.key,), levels)
     return Plan(replace(request, place=stored), fields, _parts(recipe, *own), digest)
 
@@ -227,7 +233,7 @@ def _parts(recipe: bytes, wire: bytes, layout: bytes) -> tuple[Part, ...]:
     else:
         parts.append(Part("recipe", recipe, len(recipe)))
     if wire:
-        parts.append(Part("wire", compress(wire, WIRE_DICTIONARY), len(wire)))
+        parts.append(Part(WIRE, compress(wire, WIRE_DICTIONARY), len(wire), wire))
     if layout:
         # A segment's text is in the request too: with that as the dictionary it costs a few bytes.
         parts.append(Part("layout", compress(layout, LAYOUT_DICTIONARY + wire), len(layout)))
@@ -235,35 +241,8 @@ def _parts(recipe: bytes, wire: bytes, layout: bytes) -> tuple[Part, ...]:
 
 
 def _turn(key: str) -> int:
-    parsed = parse_turn_key(key)
+    parsed = keys.parse_turn_key(key)
     return parsed.turn if parsed else -1
-
-
-def _grouped(sources: list[str]) -> list[list[Any]]:
-    """Keys of attempts by their run's prefix: ``[[prefix, turn, number, turn, number, …], …]``;
-    turns as differences.
-    """
-    groups: dict[str, list[Any]] = {}
-    last: dict[str, int] = {}
-    for source in sources:
-        parsed = parse_turn_key(source)
-        if parsed is None or parsed.kind != "attempt":
-            raise ValueError(f"{source} is no attempt")
-        group = groups.setdefault(parsed.prefix, [parsed.prefix])
-        group += (parsed.turn - last.get(parsed.prefix, 0), parsed.number)
-        last[parsed.prefix] = parsed.turn
-    return list(groups.values())
-
-
-def source_keys(grouped: list[list[Any]]) -> list[str]:
-    """The keys that ``sources`` of an attempt's header stands for."""
-    keys = []
-    for prefix, *numbers in grouped:
-        turn = 0
-        for change, number in zip(numbers[::2], numbers[1::2], strict=True):
-            turn += change
-            keys.append(attempt_key_in(prefix, turn, number))
-    return keys
 
 
 class Edit(NamedTuple):
@@ -313,7 +292,7 @@ class RequestReader:
                 raise ObjectCorrupt(f"{key}: its chain of recipes has more than {MOST_DEPTH} links")
             chain.append(self.object(chain[-1].header["base"]))
         try:
-            sources = source_keys(chain[-1].header["sources"])
+            sources = keys.attempts_in(chain[-1].header["sources"])
             wire, layout = decode_extents(_recipe(chain[-1]), sources, chain[-1].key)
             for link in reversed(chain[:-1]):
                 wire_ops, layout_ops = decode_ops(_recipe(link))
@@ -422,7 +401,7 @@ class RequestReader:
 
     def _literals_of_wire(self, key: str) -> bytes:
         if key not in self._wire_literals:
-            self._wire_literals[key] = self.object(key).frame("wire", WIRE_DICTIONARY)
+            self._wire_literals[key] = self.object(key).frame(WIRE, WIRE_DICTIONARY)
         return self._wire_literals[key]
 
     def _literals_of_layout(self, key: str) -> bytes:
@@ -478,7 +457,7 @@ class RequestCache:
             if request.place.key in self._requests:
                 return
             key = request.place.key
-            own = self._of_jobs.setdefault(job_prefix_in(key), deque())
+            own = self._of_jobs.setdefault(keys.job_prefix_in(key), deque())
             own.append(key)
             self._requests[key] = request
             self._bytes += len(request.wire) + len(request.layout)
@@ -497,7 +476,7 @@ class RequestCache:
     def _forget(self, key: str) -> None:
         old = self._requests.pop(key)
         self._bytes -= len(old.wire) + len(old.layout)
-        own = self._of_jobs[prefix := job_prefix_in(key)]
+        own = self._of_jobs[prefix := keys.job_prefix_in(key)]
         own.remove(key)
         if not own:
             del self._of_jobs[prefix]

@@ -32,15 +32,17 @@ def read_varint(data: bytes | memoryview, start: int) -> tuple[int, int]:
 
     Raises:
         IndexError: if the data ends first.
+        ValueError: if it has more than 63 bits.
     """
     value = shift = 0
-    while True:
+    while shift < 63:
         byte = data[start]
         start += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, start
         shift += 7
+    raise ValueError("an integer of more than 63 bits")
 
 
 def read_varints(data: bytes | memoryview) -> list[int]:

@@ -35,6 +35,7 @@ from runtime.archive.stores import (
     open_store,
 )
 from runtime.archive.stores.directory import DirectoryStore
+from runtime.archive.stores.pack_form import packed
 from runtime.archive.stores.packed import PackedStore
 from runtime.archive.verify import damage, examine_job, verify_job
 from runtime.base.errors import ArchiveError, ObjectCorrupt
@@ -318,17 +319,61 @@ def test_a_byte_of_a_pack_that_changed_is_found(
     made: dict[str, bytes], pack: str, seed: int
 ) -> None:
     """``verify`` names the pack, and what it damaged; other turns are read as ever."""
-    at = random.Random(f"{pack}{seed}").randrange(400, len(made[pack]) - 32)
-    data = bytearray(made[pack])
-    data[at] ^= 1
-    archive = archive_on(inside(made | {pack: bytes(data)}))
+    names = unseal(pack, made[pack]).names
+    turn = random.Random(f"{pack}{seed}").choice(names[1:])
+    archive = archive_on(inside(made | {pack: flipped(made[pack], pack, turn, seed)}))
     found = faults(archive)
     assert found[pack] is Fault.CORRUPT
-    header_bytes = unseal(pack, made[pack])._parts_start
-    if at >= header_bytes:
-        (damaged,) = {key for key, fault in found.items() if fault is Fault.CORRUPT} - {pack}
-        assert keys.pack_key(RUN, turn_of(damaged)) == pack
-        assert len(readable(archive, "a").steps) >= TURNS - 1
+    damaged = {key for key, fault in found.items() if fault is Fault.CORRUPT} - {pack}
+    assert {turn_of(key) for key in damaged} == {int(turn)}
+    assert len(readable(archive, "a").steps) >= TURNS - 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_byte_of_a_pack_s_first_turn_that_changed_is_found(
+    made: dict[str, bytes], seed: int
+) -> None:
+    """It hides its turn, or all of the pack; nothing but what was written is read."""
+    pack = PACKS[0]
+    turn = unseal(pack, made[pack]).names[0]
+    store = PackedStore(inside(made | {pack: flipped(made[pack], pack, turn, seed)}))
+    found = faults(JobArchive(store, "nightly", "long"))
+    assert found[pack] is Fault.CORRUPT
+    for key in KEYS:
+        if found.get(key) is not Fault.CORRUPT:
+            assert store.get(key) == ALONE.get(key)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_done_to_a_pack_is_told(made: dict[str, bytes], seed: int) -> None:
+    """Bytes that change, go or come, at any place."""
+    rng, pack = random.Random(seed), PACKS[seed % 2]
+    data = bytearray(made[pack])
+    at = rng.randrange(len(data))
+    for _ in range(rng.randrange(1, 4)):
+        what = rng.randrange(3)
+        if what == 0:
+            data[at : at + rng.randrange(1, 9)] = rng.randbytes(rng.randrange(9))
+        elif what == 1:
+            data[at % len(data)] ^= 1 << rng.randrange(8)
+        else:
+            del data[at:]
+    store = PackedStore(inside(made | {pack: bytes(data)}))
+    found = faults(JobArchive(store, "nightly", "long"))
+    assert found.get(pack) is (Fault.CORRUPT if bytes(data) != made[pack] else None)
+    for key in set(store.list(RUN)) - found.keys():
+        assert unseal(key, store.get(key)).digest == unseal(key, ALONE.get(key)).digest
+    # What is damaged keeps nobody from deleting it.
+    delete_jobs(store, [JOB], WISH, tell=lambda _: None)
+    assert list(store.inner.list(f"{JOB}/")) == []
+
+
+def flipped(data: bytes, pack: str, turn: str, seed: int) -> bytes:
+    """A pack with one byte of one turn changed."""
+    part = bytes(unseal(pack, data).part(turn))
+    harmed = bytearray(data)
+    harmed[data.index(part) + random.Random(seed).randrange(len(part))] ^= 1
+    return bytes(harmed)
 
 
 def _without(objects: dict[str, bytes], pack: str) -> dict[str, bytes]:
@@ -346,10 +391,7 @@ def _swapped(objects: dict[str, bytes], pack: str) -> dict[str, bytes]:
 def _moved(objects: dict[str, bytes], pack: str) -> dict[str, bytes]:
     """Sealed anew at another place, as somebody could who knows the form."""
     archived = unseal(pack, objects[pack])
-    parts = tuple(
-        Part(name, bytes(archived.part(name)), size) for name, size, _ in archived.header["parts"]
-    )
-    return objects | {PACKS[1]: seal(PACKS[1], header({"kind": "interval"}, parts), parts)[0]}
+    return objects | {PACKS[1]: seal(PACKS[1], archived.header_bytes, archived.parts())[0]}
 
 
 @pytest.mark.parametrize("harm", [_without, _cut, _swapped, _moved])
@@ -370,19 +412,25 @@ def test_a_pack_that_is_not_the_one_is_found(
     assert {gap.turn for gap in readable(archive, "a").gaps} == {*map(turn_of, lost)}
 
 
+class NoAttempts:
+    """For what takes over no text."""
+
+    def text(self, key: str) -> bytes:
+        raise AssertionError(key)
+
+    header = text
+
+
 def test_what_a_pack_has_too_much_is_told_as_without(made: dict[str, bytes]) -> None:
     """An object that was added to a pack is one that no record names."""
     extra = keys.effect_key(JOB, "a", 5, 9)
     archive = WRITTEN.archive
     other = JobArchive(MemoryStore(), "nightly", "long")
     other.write_effect("a", 5, 9, {"value": 1})
-    whole = unseal(PACKS[0], made[PACKS[0]])
-    parts = tuple(
-        Part(name, bytes(whole.part(name)), size) for name, size, _ in whole.header["parts"]
-    )
     more = other.store.get(extra)
-    parts = (*parts, Part(extra.removeprefix(RUN), more, len(more)))
-    sealed = seal(PACKS[0], header({"kind": "interval"}, parts), parts)[0]
+    objects = {key: ALONE.get(key) for key in KEYS if 0 <= turn_of(key) < 32} | {extra: more}
+    sealed = packed(PACKS[0], sorted(objects.items()), NoAttempts())
+    assert sealed is not None
     found = faults(archive_on(inside(made | {PACKS[0]: sealed})))
     beside = MemoryStore()
     for key in archive.store.list(""):
@@ -451,12 +499,14 @@ def test_what_stands_there_now_counts_and_not_what_is_remembered(made: dict[str,
 
 def test_a_good_copy_counts_where_a_pack_is_damaged(made: dict[str, bytes]) -> None:
     """Beside the pack, or in its place, also for who read the damaged one before."""
-    data = bytearray(made[PACKS[0]])
-    start = data.index(key_bytes := ALONE.get(keys.step_key(JOB, "a", 20)))
-    data[start + len(key_bytes) // 2] ^= 1
-    key, inner = keys.step_key(JOB, "a", 20), inside(made | {PACKS[0]: bytes(data)})
+    data = made[PACKS[0]]
+    at = data.index(bytes(unseal(PACKS[0], data).part("0000020")))
+    # In its entries.
+    harmed = data[: at + 40] + bytes([data[at + 40] ^ 1]) + data[at + 41 :]
+    key, inner = keys.step_key(JOB, "a", 20), inside(made | {PACKS[0]: harmed})
     store = PackedStore(inner)
-    assert store.get(key) != ALONE.get(key)
+    with pytest.raises(ObjectCorrupt):
+        unseal(key, store.get(key))
     inner.put_if_absent(key, ALONE.get(key))
     assert store.get(key) == ALONE.get(key)
     inner.discard(key)
@@ -467,7 +517,8 @@ def test_a_good_copy_counts_where_a_pack_is_damaged(made: dict[str, bytes]) -> N
 def test_beside_a_pack_that_cannot_be_read_nothing_is_written(made: dict[str, bytes]) -> None:
     """Else a second answer would stand where the first one is known to be."""
     data = bytearray(made[PACKS[0]])
-    data[12] ^= 1
+    # The magic of the header's frame.
+    data[7] ^= 1
     inner = inside(made | {PACKS[0]: bytes(data)})
     with pytest.raises(ObjectCorrupt):
         PackedStore(inner).put_if_absent(keys.step_key(JOB, "a", 20), b"other")

@@ -100,7 +100,7 @@ def test_a_store_that_overwrites_is_refused() -> None:
 def test_a_prefix_with_another_format_is_refused() -> None:
     """An archive of another format, or something else under the same name, is not written to."""
     taken = MemoryStore()
-    taken.put_if_absent("_holdfast/archive", b'{"archive":"holdfast","format":2}')
+    taken.put_if_absent("_holdfast/archive", b'{"archive":"holdfast","format":3}')
     with pytest.raises(ArchiveError, match="something else"):
         check_store(taken, "here")
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from runtime.archive.container import Part, header, seal, unseal
+from runtime.archive.container import header, seal, unseal
 from runtime.archive.keys import end_key
 from tests.cli.command_line import CommandLine, script
 
@@ -37,9 +37,9 @@ def forge(cli: CommandLine, key: str, **fields: object) -> None:
     path = cli.home / "archive" / key
     archived = unseal(key, path.read_bytes())
     made = {**archived.header, **fields}
-    parts = tuple(Part(n, bytes(archived.part(n)), size) for n, _, size in made.pop("parts", ()))
+    made.pop("parts", None)
     path.chmod(0o644)
-    path.write_bytes(seal(key, header(made, parts), parts)[0])
+    path.write_bytes(seal(key, header(made, archived.parts()), archived.parts())[0])
 
 
 @pytest.mark.smoke

@@ -85,7 +85,8 @@ class Attempt(_AttemptFields, Form):
     the parent's: ``["keep", start, stop]``, ``["add", count]``, ``["reply"]``. ``base`` is the
     attempt that the recipe is relative to; without one it is flat, and ``sources`` names the
     attempts whose literals it uses: ``[run's prefix, turn, number, …]``, each turn as the
-    difference to the one before. ``level`` tells how often its oldest literals were rewritten.
+    difference to the one before. ``level`` tells how often its oldest literals were rewritten, and
+    ``absorbed``, in the form of ``sources``, of which attempts.
     ``previous`` is the attempt before at this turn, ``failed`` the record of how that failed,
     ``answered`` that of what came back of it otherwise, if there is one. ``start`` is the digest of
     the run's start, at its first turn.
@@ -103,10 +104,11 @@ class Attempt(_AttemptFields, Form):
     base: str | None
     level: Count
     sources: tuple[tuple[str | int, ...], ...] | None
+    absorbed: Annotated[tuple[tuple[str | int, ...], ...], LeftOut()] = ()
 
     internal: ClassVar[frozenset[str]] = Form.internal | {
         "previous", "failed", "answered", "start", "delta", "layout", "request", "base", "level",
-        "sources",
+        "sources", "absorbed",
     }  # fmt: skip
     derived: ClassVar[tuple[str, ...]] = (
         "key", "digest", "request_digest", "request_bytes", "layout_digest", "segments"

@@ -38,7 +38,8 @@ def sized(data: bytes) -> Sized:
 class Form(Value):
     """The header of a stored object.
 
-    ``parts``: name, stored size and size of each binary part, in order.
+    ``parts``: name and size of each binary part, in order; in format 1 the stored size between
+    them.
 
     A field stands here once: as it is written, as it is read, and as ``holdfast schema --archive``
     publishes it. A default is what a writer need not say; a header has the field all the same,
@@ -47,7 +48,7 @@ class Form(Value):
 
     kind: str
     # The container writes them: what they are is known when the object is sealed.
-    parts: Annotated[tuple[tuple[str, Count, Count], ...], LeftOut()] = ()
+    parts: Annotated[tuple[tuple[str, Count] | tuple[str, Count, Count], ...], LeftOut()] = ()
 
     _address: StepRef | None = PrivateAttr(default=None)
 

@@ -119,7 +119,7 @@ def delete_jobs(
         begun = _begun(store, graves, job)
         if begun is None:
             failpoint("archive.delete.before_tombstone")
-            own = {key: _digest(key, store.get(key)) for key in store.list(f"{job}/")}
+            own = {key: _digest(store, key) for key in store.list(f"{job}/")}
             if not own:
                 continue
             begun = write_tombstone(
@@ -227,9 +227,13 @@ def _digests(store: ObjectStore, shared: Collection[str]) -> dict[str, str]:
     return digests
 
 
-def _digest(key: str, data: bytes) -> str:
-    """An object's digest, by which others name it; of one that is damaged that of its bytes."""
+def _digest(store: ObjectStore, key: str) -> str:
+    """An object's digest, by which others name it; of one that is damaged that of its bytes, or of
+    none where these cannot be had.
+    """
+    data = b""
     try:
+        data = store.get(key)
         return unseal(key, data).digest
     except ObjectCorrupt:
         return digest_bytes(data)

@@ -15,8 +15,10 @@ from runtime.base.digests import canonical_json
 from runtime.base.errors import ArchiveError, InputError, NotFound, ObjectMissing
 
 _MARKER = "_holdfast/archive"
-_MARKER_FIELDS = {"archive": "holdfast", "format": 1}
+_MARKER_FIELDS = {"archive": "holdfast", "format": 2}
 _MARKER_TEXT = canonical_json(_MARKER_FIELDS)
+_FORMATS = (1, 2)
+"""Of what an archive may have been made as. One of format 1 has objects of both."""
 
 
 def open_store(url: str) -> ObjectStore:
@@ -64,7 +66,9 @@ def encrypted_at(url: str) -> ObjectStore | None:
     store = _store_at(url)
     # Tried and not looked up: of two that make it at once the second finds the first one's.
     store.put_if_absent(_MARKER, canonical_json({**_MARKER_FIELDS, "key": keys.keys[0][0]}))
-    return None if store.get(_MARKER) == _MARKER_TEXT else open_store(url)
+    marker = store.get(_MARKER)
+    _check_marker(marker, url)
+    return open_store(url) if "key" in json.loads(marker) else None
 
 
 def is_encrypted(store: ObjectStore) -> bool:
@@ -125,14 +129,14 @@ def _without_packs(store: ObjectStore) -> ObjectStore:
 def _decrypted(store: ObjectStore, url: str) -> ObjectStore:
     """The store, or what decrypts it where its mark says that it is encrypted."""
     marker = store.get(_MARKER)
-    if marker == _MARKER_TEXT:
+    name = json.loads(marker).get("key")
+    if name is None:
         return store
     from runtime.archive.stores.encrypted import EncryptedStore
     from runtime.server.authentic.encryption import KEYS, encryption_keys
 
     keys = encryption_keys()
     if keys is None:
-        name = json.loads(marker)["key"]
         raise InputError(
             f"the archive {url} is encrypted, at first with the key {name!r}: set {KEYS}"
         )
@@ -187,9 +191,11 @@ def _check_marker(marker: bytes, url: str) -> None:
     try:
         fields = dict(json.loads(marker))
         encrypted = isinstance(fields.pop("key", ""), str)
+        known = fields.pop("format", None) in _FORMATS
     except (ValueError, TypeError):
-        fields, encrypted = {}, False
-    if fields != _MARKER_FIELDS or not encrypted:
+        fields, encrypted, known = {}, False, False
+    if fields != {"archive": "holdfast"} or not known or not encrypted:
         raise ArchiveError(
-            f"{url} holds something else than a Holdfast archive of format 1 at {_MARKER}"
+            f"{url} holds something else than a Holdfast archive of format"
+            f" {' or '.join(map(str, _FORMATS))} at {_MARKER}"
         )

@@ -4,10 +4,9 @@
 
     BATCH/JOB/packs/RUN/0000032       the objects of the turns 32 to 63 of a run
 
-A pack is an object as others are; its parts are the objects as they were written, by their keys
-below ``BATCH/JOB/turns/RUN/``. It is written once, when the turns are over, and then the objects
-that it holds are removed from their own places. A file system gives each file whole blocks, so a
-turn takes a small part of what it took.
+A pack (``pack_form.py``) is written once, when the turns are over, and then the objects that it
+holds are removed from their own places. A file system gives each file whole blocks, so a turn takes
+a small part of what it took; and what turns have in common is stored once.
 
 Whoever reads through this store sees each object at its own key, wherever it stands. What a pack
 holds counts before an object that stands at its own key: a writer that was late may have put
@@ -19,62 +18,26 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from runtime.archive import keys
-from runtime.archive.container import (
-    ArchivedObject,
-    Part,
-    header,
-    is_whole,
-    seal,
-    unchecked,
-    unseal,
-)
+from runtime.archive.container import WIRE, is_whole, unseal
+from runtime.archive.dictionaries import WIRE_DICTIONARY
+from runtime.archive.stores.pack_form import Pack, packed
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.stores.removal import Discarding, removing
 from runtime.archive.stores.tries import Forgetting
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 
-_MOST_OF_AN_OBJECT = 64 << 10
-"""Larger objects stay where they are: packing them saves no room, and each look at their turn
-would read them.
-"""
-
-_MOST_OF_A_PACK = 2 << 20
-"""Bytes of the objects in a pack: what comes after them stays where it is. Whoever reads one of
-them reads the pack.
-"""
-
 _REMEMBERED_BYTES = 8 << 20
-_KIND = "interval"
-_HEADER = {"kind": _KIND}
 _SHARED = "_holdfast/"
 _TURNS = re.compile(
     r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/((?P<hundred>\d{5})/((?P<turn>\d{7})\.)?)?"
 )
-
-
-@dataclass(frozen=True)
-class _Pack:
-    """A pack as read; ``names`` are those of its parts by the keys of its objects.
-
-    ``whole`` is False if its bytes are not those that were written; what it holds speaks for
-    itself.
-    """
-
-    archived: ArchivedObject
-    names: dict[str, str]
-    size: int
-    whole: bool
-
-    def get(self, key: str) -> bytes | None:
-        """The object at a key."""
-        name = self.names.get(key)
-        return None if name is None else bytes(self.archived.part(name))
 
 
 class PackedStore:
@@ -82,7 +45,7 @@ class PackedStore:
 
     def __init__(self, inner: Discarding) -> None:
         self.inner = inner
-        self._packs: OrderedDict[str, _Pack] = OrderedDict()
+        self._packs: OrderedDict[str, Pack] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -114,8 +77,11 @@ class PackedStore:
             return self.inner.get(key)
         pack_key = keys.pack_key(place.prefix, place.turn)
         pack = self._remembered(pack_key)
-        data = None if pack is None else pack.get(key)
-        return self._read(key, pack_key) if data is None else data
+        # One that cannot be read there may stand at its own place.
+        with suppress(ObjectCorrupt):
+            if pack is not None and (data := pack.get(key, _Attempts(self))) is not None:
+                return data
+        return self._read(key, pack_key)
 
     def list(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``. A pack that is not what was written is listed itself, too."""
@@ -170,13 +136,13 @@ class PackedStore:
         pack = self._pack(pack_key)
         if pack is None:
             try:
-                parts = self._parts(prefix, alone)
+                made = packed(pack_key, self._all(alone), _Attempts(self._anew()))
             except ObjectMissing:
                 # Another process packs them, too.
                 return False
-            if len(parts) < 2:
+            if made is None:
                 return False
-            data = seal(pack_key, header(_HEADER, parts), parts)[0]
+            data = made
         elif pack.whole and any(key in pack.names for key in alone):
             data = self.inner.get(pack_key)
         else:
@@ -188,11 +154,14 @@ class PackedStore:
         if pack is None:
             # Read back before anything goes, also where another process was first.
             pack = self._pack(pack_key)
-        packed = [key for key in alone if pack is not None and pack.whole and key in pack.names]
-        for key in packed:
-            self.inner.discard(key)
-            failpoint("archive.pack.mid_removal")
-        return bool(packed)
+        done, attempts = False, _Attempts(self._anew())
+        for key in alone:
+            # Each is looked at as it will be read, while it stands at its own place, too.
+            if pack is not None and pack.whole and pack.is_sound(key, attempts):
+                self.inner.discard(key)
+                failpoint("archive.pack.mid_removal")
+                done = True
+        return done
 
     def __str__(self) -> str:
         return str(self.inner)
@@ -220,18 +189,15 @@ class PackedStore:
             if (place := keys.parse_turn_key(key)) is not None and place.turn in turns
         )
 
-    def _parts(self, prefix: str, alone: Iterable[str]) -> tuple[Part, ...]:
-        parts, size = [], 0
+    def _all(self, alone: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         for key in alone:
             # What is damaged stays where it is, and is told of there.
             with suppress(ObjectCorrupt):
-                data = self.inner.get(key)
-                if len(data) > _MOST_OF_AN_OBJECT or not is_whole(key, data):
-                    continue
-                if (size := size + len(data)) > _MOST_OF_A_PACK:
-                    break
-                parts.append(Part(key.removeprefix(prefix), data, len(data)))
-        return tuple(parts)
+                yield key, self.inner.get(key)
+
+    def _anew(self) -> PackedStore:
+        """The store as it is now: what goes from its own place must not lean on what is gone."""
+        return PackedStore(self.inner)
 
     def _read(self, key: str, pack_key: str) -> bytes:
         missing: ObjectMissing | None = None
@@ -243,19 +209,28 @@ class PackedStore:
         # After the object's own place: what is packed in between is found in one of the two.
         try:
             pack = self._pack(pack_key)
+            there = None if pack is None else pack.get(key, _Attempts(self))
         except ObjectCorrupt as error:
             if missing is not None:
                 raise ObjectCorrupt(f"{key}: is not at its own place, and {error}") from None
             return data
-        packed = None if pack is None else pack.get(key)
         if missing is not None:
-            if packed is None:
+            if there is None:
                 raise missing
-            return packed
+            return there
         # One that is damaged in its pack, and whole beside it, was put back, or never went.
-        if packed is None or (not is_whole(key, packed) and is_whole(key, data)):
+        if there is None or (not is_whole(key, there) and is_whole(key, data)):
             return data
-        return packed
+        return there
+
+    def pack_of(self, key: str) -> Pack | None:
+        """The pack of an object's turn, if there is one.
+
+        Raises:
+            ObjectCorrupt: if it cannot be taken apart.
+        """
+        place = keys.parse_turn_key(key)
+        return None if place is None else self._pack(keys.pack_key(place.prefix, place.turn))
 
     def _is_packed(self, key: str) -> bool:
         """Whether a pack holds the object of a key.
@@ -263,10 +238,7 @@ class PackedStore:
         Raises:
             ObjectCorrupt: if its pack cannot be taken apart.
         """
-        place = keys.parse_turn_key(key)
-        if place is None:
-            return False
-        pack = self._pack(keys.pack_key(place.prefix, place.turn))
+        pack = self.pack_of(key)
         return pack is not None and key in pack.names
 
     def _pack_keys(self, scope: _Scope, there: Iterable[str]) -> Iterator[str]:
@@ -282,7 +254,7 @@ class PackedStore:
                 if first is not None and scope.touches(first):
                     yield key
 
-    def _pack(self, pack_key: str) -> _Pack | None:
+    def _pack(self, pack_key: str) -> Pack | None:
         """A pack, or None.
 
         Raises:
@@ -294,19 +266,19 @@ class PackedStore:
                 data = self.inner.get(pack_key)
             except ObjectMissing:
                 return None
-            pack = _taken_apart(pack_key, data)
+            pack = Pack(pack_key, data)
             # A damaged one may be replaced by a good copy.
             if pack.whole:
                 self._remember(pack_key, pack)
         return pack
 
-    def _remembered(self, pack_key: str) -> _Pack | None:
+    def _remembered(self, pack_key: str) -> Pack | None:
         with self._lock:
             if pack_key in self._packs:
                 self._packs.move_to_end(pack_key)
             return self._packs.get(pack_key)
 
-    def _remember(self, pack_key: str, pack: _Pack) -> None:
+    def _remember(self, pack_key: str, pack: Pack) -> None:
         with self._lock:
             self._drop(pack_key)
             self._packs[pack_key] = pack
@@ -326,6 +298,38 @@ class PackedStore:
     def _remove(self, key: str) -> None:
         removing(self.inner).remove(key)
         self._forget(key)
+
+
+class _Attempts:
+    """The attempts of a store, for its packs."""
+
+    def __init__(self, store: PackedStore) -> None:
+        self._store = store
+
+    def text(self, key: str) -> bytes:
+        """See ``Attempts``."""
+        # One that cannot be read in its pack may stand at its own place.
+        with suppress(ObjectCorrupt):
+            if (text := self._packed_text(key)) is not None:
+                return text
+        try:
+            data = self._store.inner.get(key)
+        except ObjectMissing:
+            # It may have been packed in between.
+            if (text := self._packed_text(key)) is not None:
+                return text
+            raise
+        return unseal(key, data, "attempt").frame(WIRE, WIRE_DICTIONARY)
+
+    def header(self, key: str) -> Mapping[str, Any]:
+        """See ``Attempts``."""
+        pack = self._store.pack_of(key)
+        told = None if pack is None else pack.header(key)
+        return unseal(key, self._store.get(key), "attempt").header if told is None else told
+
+    def _packed_text(self, key: str) -> bytes | None:
+        pack = self._store.pack_of(key)
+        return None if pack is None else pack.text(key)
 
 
 def unremembered(store: ObjectStore) -> ObjectStore:
@@ -363,24 +367,3 @@ def _scope(prefix: str) -> _Scope | None:
     folder = prefix.split("/")[2]
     here = any(one.startswith(folder) for one in ("packs", "turns"))
     return _Scope(keys.job_prefix_in(prefix)) if here else None
-
-
-def _taken_apart(pack_key: str, data: bytes) -> _Pack:
-    try:
-        archived, whole = unseal(pack_key, data, _KIND), True
-    except ObjectCorrupt:
-        # One damaged byte hides no other object: each carries its own digest.
-        archived, whole = unchecked(pack_key, data), False
-    prefix = keys.packed_prefix(pack_key)
-    listed = archived.header.get("parts", ())
-    names = {f"{prefix}{name}": name for name, *_ in listed}
-    strange = [key for key in names if not _belongs(key, pack_key)]
-    fields = {key: value for key, value in archived.header.items() if key != "parts"}
-    if fields != _HEADER or not names or strange or len(names) != len(listed):
-        raise ObjectCorrupt(f"{pack_key}: is no pack of the turns that its key names")
-    return _Pack(archived, names, len(data), whole)
-
-
-def _belongs(key: str, pack_key: str) -> bool:
-    place = keys.parse_turn_key(key)
-    return place is not None and keys.pack_key(place.prefix, place.turn) == pack_key
