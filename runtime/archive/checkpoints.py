@@ -3,14 +3,18 @@
 A checkpoint refers to its step, and the object after it names the checkpoint. A job could be
 rebuilt from its steps without any.
 
-Nearly all of a long job's state are texts that stand in the layout of its last prompt too, so that
-is the dictionary with which it is compressed.
+Nearly all of a long job's state stands elsewhere: texts, and their digests, in the layout of its
+last prompt, and most of the interpreter's session in the checkpoints before. So it is stored
+*against* these. Chains of sessions are short, and begin anew now and then: one damaged checkpoint
+hides ``_GROUP`` at most.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from runtime.archive import keys
@@ -25,10 +29,24 @@ from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef, Value
 
-_WHOLE, _AGAINST_LAYOUT = "state", "state.layout"
-"""The parts that may hold the state: a frame without a dictionary, as the first releases wrote, or
-one whose dictionary is the document of the layout of the parent's attempt.
+_WHOLE, _AGAINST_LAYOUT, _REST, _SESSION = "state", "state.layout", "rest", "session"
+"""The parts that may hold the state: a frame without a dictionary, as the first releases wrote; one
+whose dictionary is the document of the layout of the parent's attempt, as later ones did; or two,
+of the state with an empty session, and of the session.
 """
+
+Get = Callable[[str, str], ArchivedObject]
+"""The object at a key, of the kind that it must have.
+
+Raises:
+    ObjectMissing, ObjectCorrupt: if it cannot be read.
+"""
+
+_GROUP = 16
+"""Every so many checkpoints have their whole session."""
+
+_MALFORMED = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
+"""What comes of a header, or of a state, that is none."""
 
 
 class Checkpoint(Value):
@@ -64,12 +82,68 @@ def write_checkpoint(
     )
     key = keys.checkpoint_key(archive.prefix, run, turn)
     try:
-        frame, name = compress(text, archive.layout_document(parent)), _AGAINST_LAYOUT
-    # The dictionary only saves room: a layout that cannot be read must cost no checkpoint.
+        form, parts = _against_others(archive, form, state)
+    # What it is stored against only saves room: what cannot be read must cost no checkpoint.
     except (ObjectCorrupt, ObjectMissing):
-        frame, name = compress(text), _WHOLE
-    _, archived = archive.objects.put(key, form, (Part(name, frame, len(text)),))
+        parts = (Part(_WHOLE, compress(text), len(text)),)
+    _, archived = archive.objects.put(key, form, parts)
     return StepRef(key=key, digest=archived.digest)
+
+
+def _against_others(
+    archive: JobArchive, form: CheckpointForm, state: dict[str, Any]
+) -> tuple[CheckpointForm, tuple[Part, ...]]:
+    """A state's parts, and what its form says of what they are stored against."""
+    rest, session = _parted(state)
+    parts = [Part(_REST, compress(rest, _known(archive.layout_document(form.parent))), len(rest))]
+    if session:
+        get = _from(archive.store)
+        number, base = _base(archive, get, form)
+        known = b""
+        if base is not None:
+            known = _session(base, get)
+            form = form.model_copy(update={"against": StepRef(key=base.key, digest=base.digest)})
+        form = form.model_copy(update={"number": number})
+        parts.append(Part(_SESSION, compress(session, known), len(session)))
+    return form, tuple(parts)
+
+
+def _base(archive: JobArchive, get: Get, form: CheckpointForm) -> tuple[int, ArchivedObject | None]:
+    """A checkpoint's number, and the one that its session is stored against.
+
+    That is the one whose number is its own without the lowest bit that is set, so a chain has no
+    more links than that has bits.
+    """
+    base = _last(archive, form.run, form.turn - 1)
+    if base is None or keys.job_prefix_in(base.key) != archive.prefix or _SESSION not in base.names:
+        return 0, None
+    told = _form(base)
+    number = told.number + 1
+    if number % _GROUP == 0:
+        return number, None
+    while told.number > number & (number - 1) and told.against is not None:
+        base = _named(told, get)
+        told = _form(base)
+    return number, base
+
+
+def _parted(state: dict[str, Any]) -> tuple[bytes, bytes]:
+    """The JSON of a state with an empty session, and what its session is the base64 of; without
+    one, all of it and nothing.
+    """
+    try:
+        session = base64.b64decode(state.get(_SESSION) or "", validate=True)
+    except (TypeError, ValueError):
+        session = b""
+    if not session or base64.b64encode(session).decode() != state[_SESSION]:
+        return canonical_json(state), b""
+    return canonical_json({**state, _SESSION: ""}), session
+
+
+def _known(layout: bytes) -> bytes:
+    """What of a layout a state has again: its segments' digests in one, as base64, and texts."""
+    digests = b"".join(hashlib.sha256(line).digest() for line in layout.split(b"\n")[:-1])
+    return base64.b64encode(digests) + layout
 
 
 def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
@@ -84,9 +158,8 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
         raise ObjectCorrupt(
             f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred to"
         )
-    form = CheckpointForm.read(archived)
-    step = unseal(form.parent.key, store.get(form.parent.key), "step")
-    text = state_text(archived, step, RequestReader(store.get))
+    form = _form(archived)
+    text = state_text(archived, _from(store), RequestReader(store.get))
     if sized(text) != form.state:
         raise ObjectCorrupt(f"{ref.key}: its state does not have the digest that it gives")
     return Checkpoint(
@@ -99,25 +172,76 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
     )
 
 
-def state_text(checkpoint: ArchivedObject, parent: ArchivedObject, reader: RequestReader) -> bytes:
-    """The JSON of a checkpoint's state; ``parent`` is its step.
+def state_text(checkpoint: ArchivedObject, get: Get, reader: RequestReader) -> bytes:
+    """The JSON of a checkpoint's state.
 
     Raises:
         ObjectCorrupt: if it cannot be read.
-        ObjectMissing: if something of the layout that it is stored against is not there.
+        ObjectMissing: if something that it is stored against is not there.
     """
-    if checkpoint.part(_WHOLE):
+    if _WHOLE in checkpoint.names:
         return checkpoint.frame(_WHOLE)
-    layout = reader.layout(parent.header["attempt"]["key"])
-    return checkpoint.frame(_AGAINST_LAYOUT, layout)
+    try:
+        step = get(_form(checkpoint).parent.key, "step")
+        layout = reader.layout(step.header["attempt"]["key"])
+        if _AGAINST_LAYOUT in checkpoint.names:
+            return checkpoint.frame(_AGAINST_LAYOUT, layout)
+        rest = checkpoint.frame(_REST, _known(layout))
+        if _SESSION not in checkpoint.names:
+            return rest
+        session = base64.b64encode(_session(checkpoint, get)).decode()
+        return canonical_json({**json.loads(rest), _SESSION: session})
+    except _MALFORMED as error:
+        raise ObjectCorrupt(f"{checkpoint.key}: its state cannot be read: {error}") from error
+
+
+def _session(checkpoint: ArchivedObject, get: Get) -> bytes:
+    chain, told = [checkpoint], _form(checkpoint)
+    while told.against is not None:
+        chain.append(_named(told, get))
+        number, told = told.number, _form(chain[-1])
+        # A header that somebody made may lead in a circle.
+        if told.number >= number:
+            raise ObjectCorrupt(f"{chain[-2].key}: is stored against one that is no earlier one")
+    session = b""
+    for link in reversed(chain):
+        session = link.frame(_SESSION, session)
+    return session
+
+
+def _named(told: CheckpointForm, get: Get) -> ArchivedObject:
+    """The one that a checkpoint is stored against."""
+    against = told.against
+    if against is None:
+        raise ObjectCorrupt(f"{told.ref.key}: is stored against none")
+    base = get(against.key, told.kind)
+    if base.digest != against.digest:
+        raise ObjectCorrupt(f"{against.key} is not the one that {told.ref.key} is stored against")
+    return base
+
+
+def _form(checkpoint: ArchivedObject) -> CheckpointForm:
+    try:
+        return CheckpointForm.read(checkpoint)
+    except ValueError as error:
+        raise ObjectCorrupt(f"{checkpoint.key}: its header is none of a checkpoint") from error
+
+
+def _from(store: ObjectStore) -> Get:
+    return lambda key, kind: unseal(key, store.get(key), kind)
 
 
 def last_checkpoint(archive: JobArchive, run: str, turn: int) -> StepRef | None:
     """The newest checkpoint of ``run``, or of the runs that it started from, at ``turn`` or before;
     None if there is none.
     """
+    last = _last(archive, run, turn)
+    return None if last is None else StepRef(key=last.key, digest=last.digest)
+
+
+def _last(archive: JobArchive, run: str, turn: int) -> ArchivedObject | None:
     for key in _keys_before(archive, run, turn):
-        return StepRef(key=key, digest=unseal(key, archive.store.get(key), "checkpoint").digest)
+        return unseal(key, archive.store.get(key), "checkpoint")
     return None
 
 

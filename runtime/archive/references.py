@@ -15,7 +15,7 @@ from runtime.archive.container import ArchivedObject, header_of, is_sealed
 SHARED = "_holdfast/"
 """Under this stand what belongs to no job: bytes as they are, named by their SHA-256."""
 
-_ONE = ("parent", "attempt", "previous", "failed", "answered", "definition")
+_ONE = ("parent", "attempt", "previous", "failed", "answered", "definition", "against")
 _MANY = ("effects", "checkpoints", "beside", "claims", "earlier", "uses")
 
 
@@ -61,7 +61,7 @@ def references(archived: ArchivedObject) -> Iterator[Reference]:
 _NAMING = frozenset(
     {"run", "attempt", "step", "failure", "exchange", "effect", "checkpoint", "end"}
 )
-_FREE = frozenset({"answered", "definition"})
+_FREE = frozenset({"answered", "definition", "against"})
 _LINKS = frozenset({"effects", "checkpoints", "claims"})
 
 

@@ -353,12 +353,13 @@ class _Verifier:
             if checkpoint is None:
                 continue
             parent, state = checkpoint.header["parent"], checkpoint.header["state"]
-            self._referred(parent["key"], parent["digest"], f"the checkpoint of turn {turn}")
-            step = self._object(parent["key"])
-            if step is None:
+            for named in (parent, checkpoint.header.get("against")):
+                if named is not None:
+                    self._referred(named["key"], named["digest"], f"the checkpoint of turn {turn}")
+            if self._object(parent["key"]) is None:
                 continue
             try:
-                text = self._contents.state(checkpoint, step)
+                text = self._contents.state(checkpoint)
             except (ObjectCorrupt, ObjectMissing) as error:
                 self._add(Fault.CORRUPT, name, _reason(error, name))
                 continue

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runtime.archive.checkpoints import state_text
-from runtime.archive.container import ArchivedObject
+from runtime.archive.container import ArchivedObject, unseal
 from runtime.archive.findings import Fault
 from runtime.archive.forms import Step
 from runtime.archive.layouts import line_of, lines_of
@@ -30,7 +30,7 @@ class Contents:
     """
 
     def __init__(self, store: ObjectStore) -> None:
-        self._reader = RequestReader(store.get)
+        self._store, self._reader = store, RequestReader(store.get)
         self._objects: dict[str, ArchivedObject] = {}
         self._states: dict[str, NodeStates] = {}
         self._lines: dict[str, tuple[_Lines, tuple[str, ...]]] = {}
@@ -45,13 +45,17 @@ class Contents:
         """The node states at a step that was checked."""
         return self._states.get(step)
 
-    def state(self, checkpoint: ArchivedObject, step: ArchivedObject) -> bytes:
+    def state(self, checkpoint: ArchivedObject) -> bytes:
         """The JSON of a checkpoint's state.
 
         Raises:
             ObjectCorrupt, ObjectMissing: if it cannot be read.
         """
-        return state_text(checkpoint, step, self._reader)
+        return state_text(checkpoint, self._object, self._reader)
+
+    def _object(self, key: str, kind: str) -> ArchivedObject:
+        known = self._objects.get(key)
+        return unseal(key, self._store.get(key), kind) if known is None else known
 
     def check_attempt(self, attempt: ArchivedObject) -> Iterator[tuple[Fault, str, str]]:
         """Put the attempt's request and layout together.

@@ -8,6 +8,7 @@ import random
 import zlib
 from typing import Any
 
+import pytest
 from archive_jobs import Written, chat, write_run
 from temporalio.testing import ActivityEnvironment
 
@@ -15,17 +16,21 @@ from activities.checkpoints import CheckpointActivities
 from activities.record import CheckpointPart, LoadOrder
 from runtime.archive import keys
 from runtime.archive.caches import caches_of
-from runtime.archive.checkpoints import read_checkpoint, write_checkpoint
-from runtime.archive.container import Part, unseal
+from runtime.archive.checkpoints import _known, read_checkpoint, write_checkpoint
+from runtime.archive.container import Part, header, seal, unseal
 from runtime.archive.findings import Fault
 from runtime.archive.forms import CheckpointForm
 from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
 from runtime.archive.job import JobArchive
+from runtime.archive.layouts import line_of
+from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, verify_job
-from runtime.base.digests import canonical_json
+from runtime.base.digests import canonical_json, digest_bytes
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef
+from runtime.job.saved_prompt import packed
 from tests.servers.temporal_server import CONVERTER
 from workflows.continuing import PART_BYTES
 
@@ -119,3 +124,188 @@ async def test_a_large_state_is_handed_over_in_parts_that_nobody_warns_of() -> N
     for parts in (now, before):
         data = b"".join(base64.b64decode(part.data) for part in parts)
         assert json.loads(zlib.decompress(data)) == state
+
+
+def checkpoints(store: MemoryStore, turns: int) -> tuple[JobArchive, list[StepRef], list[Any]]:
+    """A job of so many turns with a checkpoint after each, whose sessions are large, and grow."""
+    written = Written(JobArchive(store, "b", "j"))
+    written.archive.write_definition({"goal": "g"})
+    layout_at, rng, parent = chat(random.Random(3), 600), random.Random(4), None
+    session = rng.randbytes(20_000)
+    refs: list[StepRef] = []
+    states: list[dict[str, Any]] = []
+    for turn in range(1, turns + 1):
+        parent = write_run(written, "r", range(turn, turn + 1), parent, layout_at)
+        assert parent is not None
+        shown = written.archive.layout(parent)
+        session += rng.randbytes(101)
+        states.append(
+            {
+                "version": 1,
+                "events": [segment.model_dump(mode="json") for segment in shown],
+                "layout": packed(tuple(digest_bytes(line_of(segment)) for segment in shown)),
+                "session": base64.b64encode(session).decode(),
+            }
+        )
+        refs.append(
+            write_checkpoint(
+                written.archive,
+                run="r",
+                turn=turn,
+                parent=parent,
+                interpreter="monty",
+                state=states[-1],
+            )
+        )
+    return written.archive, refs, states
+
+
+def test_a_checkpoint_has_nothing_of_an_earlier_one_again() -> None:
+    """Of 50 kB it stores what came since the one that it is against; chains are short, and begin
+    anew with each sixteenth.
+    """
+    store = MemoryStore()
+    _, refs, states = checkpoints(store, 33)
+    forms = [CheckpointForm.read(unseal(ref.key, store.get(ref.key))) for ref in refs]
+    assert [form.number for form in forms] == list(range(33))
+    for form, ref in zip(forms, refs, strict=True):
+        if form.number % 16 == 0:
+            assert form.against is None
+            continue
+        assert form.against == refs[form.number & (form.number - 1)]
+        # Each of the turns since then has 101 bytes of a session, and told of each text some bytes.
+        assert (
+            len(store.get(ref.key))
+            < 1_500 + (form.number - (form.number & (form.number - 1))) * 250
+        )
+    other = MemoryStore()
+    for key in store.list(""):
+        other.put_if_absent(key, store.get(key))
+    for ref, state in zip(refs, states, strict=True):
+        assert read_checkpoint(other, ref).state == state
+    # A long one costs a bucket as few requests as a short one, beside its layout's.
+    layout, long = Counted(other), Counted(other)
+    step = unseal(forms[31].parent.key, other.get(forms[31].parent.key))
+    RequestReader(layout.get).layout(step.header["attempt"]["key"])
+    read_checkpoint(long, refs[31])
+    assert len(long.asked) <= len(layout.asked) + 6
+    assert damage(verify_job(JobArchive(other, "b", "j"))) == []
+
+
+class Counted(MemoryStore):
+    """Notes what is asked for."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        for key in store.list(""):
+            self.put_if_absent(key, store.get(key))
+
+    def get(self, key: str) -> bytes:
+        self.asked.append(key)
+        return super().get(key)
+
+
+def test_a_checkpoint_whose_base_is_gone_or_another_is_told() -> None:
+    """By name, and so are those that lean on it in turn."""
+    store = MemoryStore()
+    _, refs, _ = checkpoints(store, 8)
+    lost = refs[4].key
+    left = MemoryStore()
+    for key in store.list(""):
+        if key != lost:
+            left.put_if_absent(key, store.get(key))
+    found = {(finding.key, finding.fault) for finding in verify_job(JobArchive(left, "b", "j"))}
+    assert (lost, Fault.MISSING) in found
+    assert {key for key, fault in found if fault is Fault.CORRUPT} == {
+        refs[number].key for number in (5, 6, 7)
+    }
+    for number in (5, 6, 7):
+        with pytest.raises((ObjectMissing, ObjectCorrupt), match=lost):
+            read_checkpoint(left, refs[number])
+
+
+def test_a_checkpoint_is_written_where_none_before_can_be_read() -> None:
+    """It holds all by itself."""
+    store = MemoryStore()
+    archive, refs, states = checkpoints(store, 2)
+    first = refs[0].key
+    store.replace(first, store.get(first)[:-1])
+    parent = [*archive.steps()][-1].ref
+    again = write_checkpoint(
+        JobArchive(store, "b", "j"),
+        run="s",
+        turn=3,
+        parent=parent,
+        interpreter="monty",
+        state=states[1],
+    )
+    ref = write_checkpoint(
+        JobArchive(store, "b", "j"),
+        run="r",
+        turn=3,
+        parent=parent,
+        interpreter="monty",
+        state=states[1],
+    )
+    assert unseal(ref.key, store.get(ref.key)).names == ("state",)
+    for one in (again, ref):
+        assert read_checkpoint(store, one).state == states[1]
+
+
+def test_checkpoints_that_lead_in_a_circle_are_damaged() -> None:
+    """As a header says that somebody made."""
+    store = MemoryStore()
+    _, refs, _ = checkpoints(store, 3)
+    archived = unseal(refs[1].key, store.get(refs[1].key))
+    made = {**archived.header, "against": refs[2].model_dump()}
+    del made["parts"]
+    parts = archived.parts()
+    data, digest = seal(refs[1].key, header(made, parts), parts)
+    store.replace(refs[1].key, data)
+    with pytest.raises(ObjectCorrupt, match="no earlier one"):
+        read_checkpoint(store, StepRef(key=refs[1].key, digest=digest))
+
+
+@pytest.mark.parametrize(
+    "session", [None, "", "x", "eA==\n", "eB==", "\udc80", ["a"], {"a": 1}, 7, "eA=="]
+)
+def test_any_state_comes_back_as_it_was(session: object) -> None:
+    """Also one whose session is no base64, or not as this is written."""
+    store = MemoryStore()
+    archive, parent, state = job_of_text(store)
+    for given in ({**state, "session": session}, state, {"session": session}):
+        ref = write_checkpoint(
+            archive, run="r", turn=TURNS, parent=parent, interpreter="monty", state=given
+        )
+        assert read_checkpoint(store, ref).state == given
+        store.replace(ref.key, None)
+        archive.forget()
+
+
+def test_a_state_or_a_step_that_makes_no_sense_is_damaged() -> None:
+    """Well sealed by somebody: readers are told, and later checkpoints are written."""
+    store = MemoryStore()
+    archive, refs, states = checkpoints(store, 2)
+    archived = unseal(refs[1].key, store.get(refs[1].key))
+    session = next(part for part in archived.parts() if part.name == "session")
+    deep = b"[" * 20_000 + b"]" * 20_000
+    layout = archive.layout_document(CheckpointForm.read(archived).parent)
+    rest = Part("rest", compress(deep, _known(layout)), len(deep))
+    fields = {name: value for name, value in archived.header.items() if name != "parts"}
+    data, digest = seal(refs[1].key, header(fields, (rest, session)), (rest, session))
+    store.replace(refs[1].key, data)
+    with pytest.raises(ObjectCorrupt, match="state cannot be read"):
+        read_checkpoint(store, StepRef(key=refs[1].key, digest=digest))
+    found = {(one.key, one.fault) for one in verify_job(JobArchive(store, "b", "j"))}
+    assert (refs[1].key, Fault.CORRUPT) in found
+    parent = [*archive.steps()][-1].ref
+    ref = write_checkpoint(
+        JobArchive(store, "b", "j"),
+        run="r",
+        turn=3,
+        parent=parent,
+        interpreter="monty",
+        state=states[1],
+    )
+    assert read_checkpoint(store, ref).state == states[1]

@@ -61,7 +61,9 @@ class Effect(Form):
 class CheckpointForm(Form):
     """A job's state after a turn.
 
-    Parts: ``state``, JSON of the version that it names. ``parent`` is the turn's step.
+    Parts: ``rest`` and perhaps ``session``; in earlier releases ``state``, or ``state.layout``.
+    ``parent`` is the turn's step; ``against`` the checkpoint that its session is stored against,
+    and ``number`` how many came before it.
     """
 
     kind: Literal["checkpoint"] = "checkpoint"
@@ -70,6 +72,8 @@ class CheckpointForm(Form):
     parent: StepRef
     interpreter: str
     state: Sized
+    number: Annotated[Count, LeftOut()] = 0
+    against: Annotated[StepRef | None, LeftOut()] = None
 
 
 class ReplayForm(Form):
