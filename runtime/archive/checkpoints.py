@@ -12,7 +12,6 @@ hides ``_GROUP`` at most.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,11 +22,13 @@ from runtime.archive.forms import CheckpointForm
 from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
 from runtime.archive.job import JobArchive
+from runtime.archive.layouts import lines_of
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.base.digests import canonical_json
+from runtime.base.digests import canonical_json, digest_bytes
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef, Value
+from runtime.job.saved_prompt import packed
 
 _WHOLE, _AGAINST_LAYOUT, _REST, _SESSION = "state", "state.layout", "rest", "session"
 """The parts that may hold the state: a frame without a dictionary, as the first releases wrote; one
@@ -122,7 +123,7 @@ def _base(archive: JobArchive, get: Get, form: CheckpointForm) -> tuple[int, Arc
     if number % _GROUP == 0:
         return number, None
     while told.number > number & (number - 1) and told.against is not None:
-        base = _named(told, get)
+        base = _at(told.against, get)
         told = _form(base)
     return number, base
 
@@ -142,8 +143,7 @@ def _parted(state: dict[str, Any]) -> tuple[bytes, bytes]:
 
 def _known(layout: bytes) -> bytes:
     """What of a layout a state has again: its segments' digests in one, as base64, and texts."""
-    digests = b"".join(hashlib.sha256(line).digest() for line in layout.split(b"\n")[:-1])
-    return base64.b64encode(digests) + layout
+    return packed(tuple(map(digest_bytes, lines_of(layout)))).encode() + layout
 
 
 def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
@@ -153,13 +153,10 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
         ObjectCorrupt: if it is damaged.
         ObjectMissing: if it is not there.
     """
-    archived = unseal(ref.key, store.get(ref.key), "checkpoint")
-    if archived.digest != ref.digest:
-        raise ObjectCorrupt(
-            f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred to"
-        )
+    get = _from(store)
+    archived = _at(ref, get)
     form = _form(archived)
-    text = state_text(archived, _from(store), RequestReader(store.get))
+    text = state_text(archived, get, RequestReader(store.get))
     if sized(text) != form.state:
         raise ObjectCorrupt(f"{ref.key}: its state does not have the digest that it gives")
     return Checkpoint(
@@ -198,7 +195,7 @@ def state_text(checkpoint: ArchivedObject, get: Get, reader: RequestReader) -> b
 def _session(checkpoint: ArchivedObject, get: Get) -> bytes:
     chain, told = [checkpoint], _form(checkpoint)
     while told.against is not None:
-        chain.append(_named(told, get))
+        chain.append(_at(told.against, get))
         number, told = told.number, _form(chain[-1])
         # A header that somebody made may lead in a circle.
         if told.number >= number:
@@ -209,15 +206,14 @@ def _session(checkpoint: ArchivedObject, get: Get) -> bytes:
     return session
 
 
-def _named(told: CheckpointForm, get: Get) -> ArchivedObject:
-    """The one that a checkpoint is stored against."""
-    against = told.against
-    if against is None:
-        raise ObjectCorrupt(f"{told.ref.key}: is stored against none")
-    base = get(against.key, told.kind)
-    if base.digest != against.digest:
-        raise ObjectCorrupt(f"{against.key} is not the one that {told.ref.key} is stored against")
-    return base
+def _at(ref: StepRef, get: Get) -> ArchivedObject:
+    """The checkpoint at an address, its digest checked."""
+    archived = get(ref.key, "checkpoint")
+    if archived.digest != ref.digest:
+        raise ObjectCorrupt(
+            f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred to"
+        )
+    return archived
 
 
 def _form(checkpoint: ArchivedObject) -> CheckpointForm:

@@ -160,6 +160,14 @@ def checkpoints(store: MemoryStore, turns: int) -> tuple[JobArchive, list[StepRe
     return written.archive, refs, states
 
 
+def third(store: MemoryStore, run: str, parent: StepRef, state: dict[str, Any]) -> StepRef:
+    """A checkpoint after turn 3, written by a process that remembers nothing."""
+    archive = JobArchive(store, "b", "j")
+    return write_checkpoint(
+        archive, run=run, turn=3, parent=parent, interpreter="monty", state=state
+    )
+
+
 def test_a_checkpoint_has_nothing_of_an_earlier_one_again() -> None:
     """Of 50 kB it stores what came since the one that it is against; chains are short, and begin
     anew with each sixteenth.
@@ -232,22 +240,8 @@ def test_a_checkpoint_is_written_where_none_before_can_be_read() -> None:
     first = refs[0].key
     store.replace(first, store.get(first)[:-1])
     parent = [*archive.steps()][-1].ref
-    again = write_checkpoint(
-        JobArchive(store, "b", "j"),
-        run="s",
-        turn=3,
-        parent=parent,
-        interpreter="monty",
-        state=states[1],
-    )
-    ref = write_checkpoint(
-        JobArchive(store, "b", "j"),
-        run="r",
-        turn=3,
-        parent=parent,
-        interpreter="monty",
-        state=states[1],
-    )
+    again = third(store, "s", parent, states[1])
+    ref = third(store, "r", parent, states[1])
     assert unseal(ref.key, store.get(ref.key)).names == ("state",)
     for one in (again, ref):
         assert read_checkpoint(store, one).state == states[1]
@@ -300,12 +294,5 @@ def test_a_state_or_a_step_that_makes_no_sense_is_damaged() -> None:
     found = {(one.key, one.fault) for one in verify_job(JobArchive(store, "b", "j"))}
     assert (refs[1].key, Fault.CORRUPT) in found
     parent = [*archive.steps()][-1].ref
-    ref = write_checkpoint(
-        JobArchive(store, "b", "j"),
-        run="r",
-        turn=3,
-        parent=parent,
-        interpreter="monty",
-        state=states[1],
-    )
+    ref = third(store, "r", parent, states[1])
     assert read_checkpoint(store, ref).state == states[1]
