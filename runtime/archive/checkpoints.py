@@ -25,10 +25,9 @@ from runtime.archive.job import JobArchive
 from runtime.archive.layouts import lines_of
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.base.digests import canonical_json, digest_bytes
+from runtime.base.digests import canonical_json, digest_bytes, joined_digests
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef, Value
-from runtime.job.saved_prompt import packed
 
 _WHOLE, _AGAINST_LAYOUT, _REST, _SESSION = "state", "state.layout", "rest", "session"
 """The parts that may hold the state: a frame without a dictionary, as the first releases wrote; one
@@ -143,7 +142,7 @@ def _parted(state: dict[str, Any]) -> tuple[bytes, bytes]:
 
 def _known(layout: bytes) -> bytes:
     """What of a layout a state has again: its segments' digests in one, as base64, and texts."""
-    return packed(tuple(map(digest_bytes, lines_of(layout)))).encode() + layout
+    return joined_digests(map(digest_bytes, lines_of(layout))).encode() + layout
 
 
 def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 _CANONICAL = json.JSONEncoder(
@@ -30,3 +32,20 @@ def digest_bytes(data: bytes) -> str:
 def digest_of(value: Any) -> str:
     """The digest of ``value``'s canonical JSON."""
     return digest_bytes(canonical_json(value))
+
+
+def joined_digests(digests: Iterable[str]) -> str:
+    """Digests (``sha256:…``) as base64 of their bytes, one after the other."""
+    return base64.b64encode(
+        b"".join(bytes.fromhex(digest.removeprefix("sha256:")) for digest in digests)
+    ).decode()
+
+
+def split_digests(text: str) -> tuple[str, ...]:
+    """What ``joined_digests`` was given.
+
+    Raises:
+        binascii.Error: if it is no base64.
+    """
+    data = base64.b64decode(text, validate=True)
+    return tuple(f"sha256:{data[start : start + 32].hex()}" for start in range(0, len(data), 32))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from runtime.base.digests import joined_digests, split_digests
 from runtime.base.spec.models import JobSpec
 from runtime.base.spec.servers import ServerListing
 from runtime.base.values import fields_of
@@ -18,7 +19,7 @@ from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
 from runtime.interpreter.hands import Outputs
 from runtime.interpreter.run import SavedSession, Session
 from runtime.job.places import Places, SavedPlaces
-from runtime.job.saved_prompt import SavedReply, packed, restored_replies, saved_replies, unpacked
+from runtime.job.saved_prompt import SavedReply, restored_replies, saved_replies
 from runtime.job.surface import SavedSurface, Surface
 from runtime.projection.project import Projector
 from runtime.projection.segments import Segment
@@ -98,7 +99,7 @@ class Desk:
             condensation_requested=self.log.view.unhandled_condensation_request,
             graph=self.graph.dump(),
             replies=saved_replies(self.replies, shown, self.turn),
-            layout=packed(self.shown),
+            layout=joined_digests(self.shown),
             servers=self.servers,
             workspace=self.workspace,
             outputs=self.outputs.known,
@@ -127,5 +128,5 @@ class Desk:
         # The surface was made with the graph of before: it must look at the one that was loaded.
         self.surface.graph, self.surface.names = self.graph, self.session.names.handles
         self.replies = restored_replies(saved.replies, events)
-        self.shown = unpacked(saved.layout)
+        self.shown = split_digests(saved.layout)
         self.workspace, self.outputs = saved.workspace, Outputs(saved.outputs)

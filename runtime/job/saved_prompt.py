@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,20 +68,3 @@ def _segment_of(action: ActionEvent, tokens: int) -> Segment:
         thinking=action.thinking_blocks,
         tokens=tokens,
     )
-
-
-def packed(digests: tuple[str, ...]) -> str:
-    """Digests (``sha256:…``) as base64 of their bytes, one after the other."""
-    return base64.b64encode(
-        b"".join(bytes.fromhex(digest.removeprefix("sha256:")) for digest in digests)
-    ).decode()
-
-
-def unpacked(text: str) -> tuple[str, ...]:
-    """What ``packed`` was given.
-
-    Raises:
-        binascii.Error: if it is no base64.
-    """
-    data = base64.b64decode(text, validate=True)
-    return tuple(f"sha256:{data[start : start + 32].hex()}" for start in range(0, len(data), 32))

@@ -27,10 +27,9 @@ from runtime.archive.layouts import line_of
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, verify_job
-from runtime.base.digests import canonical_json, digest_bytes
+from runtime.base.digests import canonical_json, digest_bytes, joined_digests
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef
-from runtime.job.saved_prompt import packed
 from tests.servers.temporal_server import CONVERTER
 from workflows.continuing import PART_BYTES
 
@@ -143,7 +142,9 @@ def checkpoints(store: MemoryStore, turns: int) -> tuple[JobArchive, list[StepRe
             {
                 "version": 1,
                 "events": [segment.model_dump(mode="json") for segment in shown],
-                "layout": packed(tuple(digest_bytes(line_of(segment)) for segment in shown)),
+                "layout": joined_digests(
+                    tuple(digest_bytes(line_of(segment)) for segment in shown)
+                ),
                 "session": base64.b64encode(session).decode(),
             }
         )
