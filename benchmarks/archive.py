@@ -10,7 +10,8 @@ Columns, bytes and milliseconds per turn: ``raw`` is the request as sent, ``alon
 request by itself (of a sample); ``new`` is what the request adds (its literals and its recipe),
 ``again`` what is stored once more so that no request needs more than 40 reads; ``objects`` is
 everything that is written, headers, layouts, replies and digests included; ``files``, ``bytes`` and
-``disk`` are the files of a directory, what is in them and their blocks of 4 kB, with packs.
+``disk`` are the files of a directory, what is in them and their blocks of 4 kB, with packs, once
+the job has ended.
 ``open`` puts a request together from nothing, as another process does: its reads, and its
 processor time with the objects in memory (worst and median of a sample over the whole job, each
 the best of three). The last row is what durability and the archive add to a turn of a whole job,
@@ -39,7 +40,7 @@ import zstandard
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from runtime.archive.container import unseal
-from runtime.archive.forms import Capture, NewAttempt, NewStep, StoredReply
+from runtime.archive.forms import Capture, NewAttempt, NewEnd, NewStep, StoredReply
 from runtime.archive.job import JobArchive
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore, ObjectStore, folder_of, open_store
@@ -172,6 +173,8 @@ def _row(load: str, turns: int, store: ObjectStore) -> Row:
             sampled[key] = request
             row.alone.append(len(compressor.compress(request)))
     row.writes, row.objects = counting.puts, counting.put_bytes
+    assert parent is not None
+    archive.write_end(NewEnd(run=_RUN, turn=turns, parent=parent, status="succeeded"))
     root = folder_of(store)
     if root is not None:
         sizes = [path.stat().st_size for path in (root / "bench").rglob("*") if path.is_file()]

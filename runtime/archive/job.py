@@ -31,7 +31,7 @@ from runtime.archive.forms.attempt import LayoutSize, changes_of
 from runtime.archive.forms.base import Sized, sized
 from runtime.archive.frames import compress
 from runtime.archive.naming import Naming
-from runtime.archive.packing import pack_before
+from runtime.archive.packing import pack_before, pack_ended
 from runtime.archive.reader import JobReader, ref_of
 from runtime.archive.requests import plan
 from runtime.archive.responses import response_parts
@@ -270,8 +270,7 @@ class JobArchive(JobReader):
         if signer is not None:
             form = form.model_copy(update={"signature": signer(signed_text(key, form.header()))})
         ref = self._put(key, form)
-        # What was broken off before, by a kill or a full disk, has its last turn now.
-        pack_before(self.store, keys.run_prefix(self.prefix, end.run), end.turn, every=True)
+        pack_ended(self.store, keys.run_prefix(self.prefix, end.run), end.turn)
         return ref
 
     def forget(self) -> None:

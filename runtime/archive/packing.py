@@ -35,10 +35,21 @@ def pack_before(store: ObjectStore, prefix: str, turn: int, *, every: bool = Fal
                 return
 
 
+def pack_ended(store: ObjectStore, prefix: str, turn: int) -> None:
+    """Pack all intervals of a run that ended after ``turn``, its last one too.
+
+    What was broken off before, by a kill or a full disk, is tried once more.
+    """
+    pack_before(store, prefix, turn + keys.INTERVAL, every=True)
+
+
 def pack_job(store: ObjectStore, job: str) -> None:
-    """``pack_before`` of each run of a job, up to its last keyframe."""
+    """Pack each run of a job: all of those that have ended, of others what is before their last
+    keyframe.
+    """
     if _packing(store) is None:
         return
+    ended = {key.rpartition("/")[2] for key in store.list(f"{job}/ends/")}
     for run in store.folders(f"{job}/turns/"):
         prefix = f"{job}/turns/{run}/"
         turns = [
@@ -46,7 +57,11 @@ def pack_job(store: ObjectStore, job: str) -> None:
             for key in store.list(prefix)
             if (place := keys.parse_turn_key(key)) is not None and place.kind == "step"
         ]
-        pack_before(store, prefix, max(turns, default=0), every=True)
+        last = max(turns, default=0)
+        if run in ended:
+            pack_ended(store, prefix, last)
+        else:
+            pack_before(store, prefix, last, every=True)
 
 
 def _packing(store: ObjectStore) -> Callable[[str, int], bool] | None:

@@ -95,7 +95,7 @@ def test_another_reader_reads_packs(tmp_path: Path) -> None:
     written = eventful_job(alone)
     eventful_job(open_store(str(tmp_path)))
     raw = DirectoryStore(tmp_path)
-    packed = written.refs["a", 31].key
+    packed = written.refs["b", 34].key
     assert packed not in set(raw.list(""))
     raw.put_if_absent(packed, b"late")
     other = reader().Archive(raw.get)
@@ -104,9 +104,9 @@ def test_another_reader_reads_packs(tmp_path: Path) -> None:
     assert {key: other.object(key)[2] for key in names} == {
         key: unseal(key, alone.get(key)).digest for key in names
     }
-    assert other.response(packed) == written.responses["a", 31]
+    assert other.response(packed) == written.responses["b", 34]
     attempt = other.object(packed)[0]["attempt"]["key"]
-    assert other.documents(attempt)[0] == written.requests["a", 31]
+    assert other.documents(attempt)[0] == written.requests["b", 34]
 
 
 def documented() -> dict[str, set[str]]:

@@ -20,12 +20,14 @@ from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
 from runtime.archive.container import Part, header, seal, unseal
 from runtime.archive.findings import Fault
+from runtime.archive.forms import NewEnd
 from runtime.archive.gaps import readable
 from runtime.archive.heads import head_of, shared_digests
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.copying import copy_archive
 from runtime.archive.lifecycle.deletion import Wish, delete_jobs
 from runtime.archive.packing import pack_before
+from runtime.archive.reader import JobReader
 from runtime.archive.stores import (
     MemoryStore,
     ObjectStore,
@@ -603,14 +605,50 @@ def test_a_run_goes_on_from_a_packed_turn(made: dict[str, bytes], turn: int) -> 
 
 
 def test_an_end_has_what_was_left_packed(made: dict[str, bytes]) -> None:
-    """Where a worker was killed after a keyframe, and the job ended before the next."""
-    from runtime.archive.forms import NewEnd
-
+    """Where a worker was killed after a keyframe, and the job ended before the next; and the turns
+    of the last interval.
+    """
     store = PackedStore(inside({key: ALONE.get(key) for key in KEYS}))
     JobArchive(store, "nightly", "long").write_end(
         NewEnd(run="a", turn=TURNS, parent=WRITTEN.refs["a", TURNS], status="succeeded")
     )
-    assert list(store.inner.list(f"{JOB}/packs/")) == PACKS
+    last = f"{JOB}/packs/a/{TURNS // 32 * 32:07d}"
+    assert list(store.inner.list(f"{JOB}/packs/")) == [*PACKS, last]
+    assert list(store.inner.list(RUN)) == []
+    assert [key for key in store.list("") if key != keys.end_key(JOB, "a")] == KEYS
+    assert list(store.folders(f"{JOB}/turns/")) == ["a"]
+
+
+@pytest.mark.parametrize(("turns", "packs"), [(2, []), (5, PACKS[:1])])
+def test_a_short_run_is_packed_as_it_ends(turns: int, packs: list[str]) -> None:
+    """From eight objects on, and a copy of it likewise; until then it stands alone, also as a copy.
+
+    It reads as before, and goes as a whole.
+    """
+    def copied(source: ObjectStore) -> PackedStore:
+        target = PackedStore(MemoryStore())
+        check_store(target, "memory")
+        copy_archive(source, target, all_jobs(source), everything=True, tell=lambda _: None)
+        return target
+
+    alone = MemoryStore()
+    check_store(alone, "memory")
+    refs = written_on(alone, turns).refs
+    going = copied(alone)
+    assert list(going.inner.list(f"{JOB}/packs/")) == []
+    end = NewEnd(run="a", turn=turns, parent=refs["a", turns], status="succeeded")
+    JobArchive(alone, "nightly", "long").write_end(end)
+    JobArchive(going, "nightly", "long").write_end(end)
+    for store in (going, copied(alone), copied(going)):
+        assert list(store.inner.list(f"{JOB}/packs/")) == packs
+        assert bool(list(store.inner.list(RUN))) == (not packs)
+        assert {key: store.get(key) for key in store.list("")} == {
+            key: alone.get(key) for key in alone.list("")
+        }
+        assert faults(JobArchive(store, "nightly", "long")) == {}
+        assert JobReader(store, "nightly", "long").runs_that_called() == ["a"]
+        delete_jobs(store, [JOB], WISH, tell=lambda _: None)
+        assert list(store.inner.list(f"{JOB}/")) == []
 
 
 def test_a_deleted_job_leaves_no_pack(made: dict[str, bytes]) -> None:

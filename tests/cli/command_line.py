@@ -17,8 +17,11 @@ from typing import Any
 
 import pytest
 
+from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
+from runtime.archive.stores.directory import DirectoryStore
+from runtime.archive.stores.packed import PackedStore
 from runtime.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -156,6 +159,18 @@ def damage(path: Path) -> None:
     data[len(data) // 2] ^= 1
     path.chmod(0o600)
     path.write_bytes(bytes(data))
+
+
+def unpack(store: Path) -> None:
+    """Give each object of an archive its own place, as while its run goes on."""
+    inner = DirectoryStore(store)
+    packed = PackedStore(inner)
+    objects = {key: packed.get(key) for key in packed.list("")}
+    for key in list(inner.list("")):
+        if keys.packed_prefix(key) is not None:
+            inner.remove(key)
+    for key, data in objects.items():
+        inner.put_if_absent(key, data)
 
 
 def script(*statements: str, delay: float = 0.0) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from runtime.archive.stores import open_store
 from runtime.cli.main import main
-from tests.cli.command_line import Done, damage
+from tests.cli.command_line import Done, damage, unpack
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, eventful_job
@@ -28,6 +28,8 @@ class Damaged:
     def __init__(self, store: Path, capture: pytest.CaptureFixture[str]) -> None:
         self.store = store
         self.written: Written = eventful_job(open_store(str(store)))
+        # Of one object each.
+        unpack(store)
         self.capture = capture
 
     def delete(self, key: str) -> None:

@@ -39,6 +39,8 @@ _TURNS = re.compile(
     r"(?P<job>[^/]+/[^/]+)/turns/(?P<run>[^/]+)/((?P<hundred>\d{5})/((?P<turn>\d{7})\.)?)?"
 )
 
+_ALL_TURNS = re.compile(r"([^/]+/[^/]+)/turns/")
+
 
 class PackedStore:
     """The objects of ``inner``, in packs or not."""
@@ -98,8 +100,11 @@ class PackedStore:
 
     def folders(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``."""
-        # A run that has a pack has a later keyframe at its own place.
-        return self.inner.folders(prefix)
+        folders = self.inner.folders(prefix)
+        if (job := _ALL_TURNS.fullmatch(prefix)) is None:
+            return folders
+        # Of a run that has ended all may be in packs.
+        return iter(sorted({*folders, *self.inner.folders(f"{job[1]}/packs/")}))
 
     def remove(self, key: str) -> None:
         """See ``Removing``. A pack goes with the first object of it that is removed: those that
