@@ -346,6 +346,7 @@ def test_a_byte_of_a_pack_s_first_turn_that_changed_is_found(
             assert store.get(key) == ALONE.get(key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_is_done_to_a_pack_is_told(made: dict[str, bytes], seed: int) -> None:
     """Bytes that change, go or come, at any place."""
@@ -625,6 +626,7 @@ def test_a_short_run_is_packed_as_it_ends(turns: int, packs: list[str]) -> None:
 
     It reads as before, and goes as a whole.
     """
+
     def copied(source: ObjectStore) -> PackedStore:
         target = PackedStore(MemoryStore())
         check_store(target, "memory")
@@ -690,6 +692,7 @@ def test_a_deletion_that_is_killed_amid_packs_goes_on(tmp_path: Path, nth: int) 
     assert list(DirectoryStore(tmp_path / "archive").list(f"{JOB}/")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_copy_packs_what_it_brings(made: dict[str, bytes], nested: bool) -> None:
     """From an archive with packs or without, into a directory; elsewhere each object alone."""

@@ -131,6 +131,7 @@ def test_text_that_is_taken_over_stands_once(alone: Written, inner: MemoryStore)
         assert stored[key] < (1 + between) * 1.2 * TEXT + 40 * len(took[key])
 
 
+@pytest.mark.slow
 def test_who_reads_cannot_tell_that_it_stands_once(alone: Written, inner: MemoryStore) -> None:
     """Keys, digests, requests and findings are those of an archive without packs."""
     archive, store = archive_on(inner), alone.archive.store
@@ -288,6 +289,7 @@ def test_a_text_leans_on_none_that_leans_on_others(alone: Written, inner: Memory
             unseal(key, forged.get(key))
 
 
+@pytest.mark.slow
 def test_a_prompt_that_changes_in_many_places_is_packed(tmp_path: Path) -> None:
     """Each of its attempts takes over that of the turn before, and so on back to the first."""
     rng = random.Random(1)

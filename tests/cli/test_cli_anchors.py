@@ -42,7 +42,6 @@ def forge(cli: CommandLine, key: str, **fields: object) -> None:
     path.write_bytes(seal(key, header(made, archived.parts()), archived.parts())[0])
 
 
-@pytest.mark.smoke
 def test_temporals_history_anchors_a_chain(cli: CommandLine) -> None:
     """With the server in reach a clean chain is anchored; a forged end or reply, which no link
     shows, is found.

@@ -65,6 +65,7 @@ def watch(store: MemoryStore, served: Served | None, *clock: float) -> BatchWatc
     return BatchWatch(store, served, "night", lambda: next(ticks), lambda: NOON)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 async def test_a_few_open_jobs_are_asked_in_a_round_and_each_comes_about() -> None:
     """Of a hundred open jobs so many are asked as a screen shows, others in the next round."""
     names = tuple(f"j{number:03}" for number in range(100))

@@ -216,6 +216,7 @@ def test_contradicting_options(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_process_ends_with_the_code_and_all_output() -> None:
     """The console script ends with the command's exit code, and everything it wrote has arrived."""
     good = holdfast("schema")
@@ -274,6 +275,7 @@ def test_a_stream_that_was_closed(closed: int, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_completion_knows_jobs_and_batches(tmp_path: Path) -> None:
     """Names come from the archive, from imports as quick as those of the commands; where there is
     none, nothing is said.

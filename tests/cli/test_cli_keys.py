@@ -79,6 +79,7 @@ def test_a_wrapped_key_belongs_to_its_id(
             encryption_keys({KEYS: wrong})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refuses", "garbage", "told"),
     [

@@ -197,6 +197,7 @@ def test_a_group_that_nobody_sees_is_not_summed_up(job: Job) -> None:
     assert job.begin() == {}
 
 
+@pytest.mark.slow
 def test_long_members_share_the_room_for_what_the_model_is_shown(job: Job) -> None:
     """And what is cut of one says so."""
     job.files["a.txt"] = "\n".join(["word " * 9 + "end"] * 3_000)

@@ -70,6 +70,7 @@ def test_strangers_that_were_loaded_before(strangers: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_everybody_gets_their_own(strangers: Path) -> None:
     """In one process, a project gets its packages, before and after Holdfast has loaded those by
     the same names.

@@ -16,6 +16,8 @@ from runtime.worker.worker import GRACE
 from tests.infra.kustomize import Manifest, build
 from tests.infra.settings import ROOT, is_known, read_command
 
+pytestmark = pytest.mark.slow
+
 FOLDER = ROOT / "infra" / "kubernetes"
 BUILDS = ("base", "overlays/temporal-cloud", "overlays/self-hosted")
 VERSIONS = ("1.32", "1.37")

@@ -80,6 +80,7 @@ def _killed(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_waiting_for_a_processor_is_not_computing(
     workspace: Path, on_checkout: list[Callable[[int], None]]
 ) -> None:
@@ -122,6 +123,7 @@ def test_one_crash_is_chance_and_two_are_a_verdict(
     assert loop.executions[1].stdout == "1\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "status", "times"),
     [(COMPUTES, VerdictStatus.OK, 3), ("n = 0\nwhile True: n += 1", VerdictStatus.TIMEOUT, 2)],
@@ -166,6 +168,7 @@ def test_who_kills_from_outside_makes_no_verdict(
     assert verdicts(again)[0].status is VerdictStatus.OK
 
 
+@pytest.mark.slow
 def test_the_time_of_calls_counts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A statement that has others compute for it is a timeout, too."""
     real = JobHost.attribute

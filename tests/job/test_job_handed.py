@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
 
 WHOLE = {
@@ -41,6 +43,7 @@ def handed(path: Path) -> Iterator[str]:
             yield node.name
 
 
+@pytest.mark.slow
 def test_only_a_few_are_handed_the_whole_job() -> None:
     """Parts of a job have its ``Desk``, and those of the loop its ``Moment``."""
     places = {

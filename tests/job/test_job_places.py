@@ -171,6 +171,7 @@ def test_auto_collapses_a_large_view_once_that_pays_and_says_what_for(workspace:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", list(ProjectionPolicy))
 def test_no_prefix_moves_without_a_reason_and_room_is_one(
     workspace: Path, policy: ProjectionPolicy

@@ -91,6 +91,7 @@ def test_no_schema_is_fetched(workspace: Path, tmp_path: Path) -> None:
     assert "leads to nothing in the schema itself" in told(loop)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("schema", "bad"),
@@ -143,6 +144,7 @@ ROW = {"type": "object", "properties": dict.fromkeys("abcde", NULLABLE), "requir
 KINDS = [{"properties": {"kind": {"const": kind}}, "required": ["kind"]} for kind in "ab"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "row"),
     [

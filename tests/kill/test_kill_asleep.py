@@ -55,7 +55,6 @@ def _asleep(scene: Scene) -> bool:
     return asyncio.run(ask())
 
 
-@pytest.mark.smoke
 def test_a_sleep_survives_everything(tmp_path: Path) -> None:
     """Worker and server are killed twice; the log changes while nobody is there; the job wakes, and
     no turn ran twice.

@@ -124,6 +124,7 @@ async def test_no_more_of_a_compressed_reply_is_unpacked_than_of_another_is_read
     assert 100_000 <= len(zlib.decompressobj(47).decompress(kept)) < 102_000
 
 
+@pytest.mark.slow
 @MODELS
 async def test_of_a_compressed_error_a_megabyte_is_unpacked(name: str, stream: bool) -> None:
     """What it says stands at its beginning."""

@@ -118,6 +118,7 @@ async def test_no_usage_is_made_up_where_none_is_stated(tmp_path: Path) -> None:
     assert reply.usage.completion == reply.tokens > 0
 
 
+@pytest.mark.slow
 async def test_the_client_goes_through_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a prompt of any length it looks for names to spell and files to read in the rest of the
     request alone, and sends the same bytes.

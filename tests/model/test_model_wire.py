@@ -133,6 +133,7 @@ async def test_a_reply_goes_back_as_it_came(make: Make) -> None:
         assert assistant["tool_calls"][0]["function"]["arguments"] == first.tool_calls[0].arguments
 
 
+@pytest.mark.slow
 @SERVERS
 async def test_twenty_calls_at_a_time_are_kept_apart(make: Make) -> None:
     """Twenty jobs call at the same time over one client; each archive has its own job's bytes."""

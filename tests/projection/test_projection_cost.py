@@ -54,6 +54,7 @@ def test_auto_is_never_dearer_in_the_quickstart() -> None:
         never_dearer({policy: found[session] for policy, found in rows.items()})
 
 
+@pytest.mark.slow
 def test_what_a_turn_makes_anew_does_not_grow_with_the_nodes(tmp_path: Path) -> None:
     """One node of many changed: the tokens that are not the prompt's before stay the same, but for
     the bounded handle table.

@@ -23,7 +23,6 @@ from workflows.messages import Note
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
-@pytest.mark.smoke
 async def test_a_message_that_comes_while_a_run_hands_over(stage: Stage) -> None:
     """What arrives while the checkpoint is written, with which a run ends, is read in the next: in
     order, once.

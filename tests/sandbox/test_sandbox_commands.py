@@ -17,6 +17,8 @@ from runtime.sandbox.process_groups import ProcessGroup
 from runtime.sandbox.system import python_prefix
 from tests.sandbox.conftest import Bench
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_is_printed_and_the_exit_code_come_back(bench: Bench) -> None:
     """Standard output, standard error and the exit code are the command's."""

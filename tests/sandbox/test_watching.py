@@ -13,10 +13,11 @@ from tests.sandbox.escapes import running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
-_LOOKS = 20_000
-"""Some eighteen of which met a process that had just ended, on the machine that this came from."""
+_LOOKS = 8_000
+"""Some seven of which met a process that had just ended, on the machine that this came from."""
 
 
+@pytest.mark.slow
 def test_a_look_meets_processes_that_end() -> None:
     """Each look is a list, whatever ends between two of its steps."""
     look = descendants(os.getpid())

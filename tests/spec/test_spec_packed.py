@@ -87,6 +87,7 @@ class Counting(MemoryStore):
         return super().put_if_absent(key, data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["count", "for_each", "jsonl"])
 def test_no_more_jobs_are_alive_than_are_looked_at(form: str, tmp_path: Path) -> None:
     """While a file of many jobs is read, and while its jobs are archived in pages: a few."""

@@ -23,6 +23,8 @@ from runtime.base.values import JobKey
 from runtime.tools.calls import MAX_RESULT_BYTES
 from tests.eventually import alive, eventually
 
+pytestmark = pytest.mark.slow
+
 TOOLS = """
 import asyncio, datetime, json, os, signal, subprocess, sys, threading, time
 from pathlib import Path

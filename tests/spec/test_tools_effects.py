@@ -21,6 +21,8 @@ from runtime.jobsfile.changes import changes, definition_digest
 from tests.eventually import alive, eventually
 from tests.spec.conftest import Load, Refuse
 
+pytestmark = pytest.mark.slow
+
 TOOLS = """
 import os, subprocess, sys, time
 from pathlib import Path

@@ -12,6 +12,8 @@ import pytest
 from runtime.base.errors import InputError
 from runtime.tools.host import TRIES, ToolHost, describe_tool
 
+pytestmark = pytest.mark.slow
+
 
 def write(directory: Path, **files: str) -> str:
     """Write ``name.py`` for each keyword (``a__b`` for ``a/b.py``); the directory."""

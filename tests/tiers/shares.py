@@ -20,24 +20,25 @@ TOGETHER = ("cli", "git", "model", "replay", "workflow")
 """Rooms that import litellm, which takes seconds: one process does it for all."""
 
 WEIGHTS = {
-    "cli": 76,
-    "spec": 52,
-    "interpreter": 52,
-    "model": 38,
-    "archive": 29,
-    "job": 29,
-    "sandbox": 25,
-    "workflow": 23,
-    "replay": 18,
-    "readme": 16,
-    "git": 14,
-    "kill": 12,
-    "workspace": 12,
-    "door": 9,
-    "infra": 7,
-    "context": 6,
-    "releases": 6,
-    "redaction": 5,
+    "archive": 42,
+    "cli": 33,
+    "interpreter": 33,
+    "model": 26,
+    "job": 21,
+    "spec": 15,
+    "workflow": 12,
+    "git": 11,
+    "readme": 11,
+    "sandbox": 10,
+    "workspace": 5,
+    "history": 4,
+    "redaction": 4,
+    "releases": 4,
+    "replay": 4,
+    "context": 3,
+    "door": 3,
+    "infra": 3,
+    "histories": 2,
 }
 """Seconds of a room's tests in the quick tier, in three processes on two cores, as far as they say
 how to share rooms out; one that is not named has ``LIGHT``.
@@ -45,7 +46,7 @@ how to share rooms out; one that is not named has ``LIGHT``.
 Nothing but the time depends on them.
 """
 
-LIGHT = 3
+LIGHT = 1
 
 SESSION = pytest.StashKey[pytest.Session]()
 """In the configuration of the process that gives out the tests: its session."""

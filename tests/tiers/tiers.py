@@ -32,12 +32,12 @@ NEEDED_BY_FIXTURE = {
 not.
 """
 
-MOST_SMOKE = 26
+MOST_SMOKE = 23
 """Tests from end to end that the quick tier may have: a new one takes the place of another."""
 
-MOST_SERVERS = 6
+MOST_SERVERS = 5
 """Temporal and S3 servers that the quick tier may start, each of which takes seconds of a core: the
-one that tests share (``temporal``), the commands' (``kept_home``), S3, and three whose beginning or
+one that tests share (``temporal``), the commands' (``kept_home``), S3, and two whose beginning or
 end is what a test is about.
 """
 
