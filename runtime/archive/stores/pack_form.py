@@ -56,7 +56,7 @@ _MOST_OF_AN_OBJECT = 64 << 10
 turn would read it.
 """
 
-_FEWEST = 8
+FEWEST = 8
 """Objects that are worth a pack: it has two directories of its own, and they take blocks, too."""
 
 _MOST_OF_A_PACK = 2 << 20
@@ -270,7 +270,7 @@ class Pack:
 
 def packed(pack_key: str, objects: Iterable[tuple[str, bytes]], attempts: Attempts) -> bytes | None:
     """The pack of some objects, in the order of their keys; None if it would hold fewer than
-    ``_FEWEST``.
+    ``FEWEST``.
 
     What is damaged is left out, and what is too large.
     """
@@ -287,7 +287,7 @@ def packed(pack_key: str, objects: Iterable[tuple[str, bytes]], attempts: Attemp
                 break
             turn, _, name = key.rpartition("/")[2].partition(".")
             turns.setdefault(turn, {})[name] = entry, stored
-    if sum(map(len, turns.values())) < _FEWEST:
+    if sum(map(len, turns.values())) < FEWEST:
         return None
     like, parts = b"", []
     for turn, entries in turns.items():

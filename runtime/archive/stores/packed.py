@@ -26,7 +26,7 @@ from typing import Any
 from runtime.archive import keys
 from runtime.archive.container import WIRE, is_whole, unseal
 from runtime.archive.dictionaries import WIRE_DICTIONARY
-from runtime.archive.stores.pack_form import Pack, packed
+from runtime.archive.stores.pack_form import FEWEST, Pack, packed
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.stores.removal import Discarding, removing
 from runtime.archive.stores.tries import Forgetting
@@ -140,6 +140,8 @@ class PackedStore:
         self._forget(pack_key)
         pack = self._pack(pack_key)
         if pack is None:
+            if len(alone) < FEWEST:
+                return False
             try:
                 made = packed(pack_key, self._all(alone), _Attempts(self._anew()))
             except ObjectMissing:
