@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from runtime.cli.main import app
 from runtime.cli.output import JSON_VERSION
-from tests.cli.command_line import CommandLine, Done, script, wait_for
+from tests.cli.command_line import CommandLine, Done, script, unpack, wait_for
 from tests.cli.json_shapes import misfits, unseen
 
 PINNED = json.loads((Path(__file__).parents[2] / "docs" / "json-shapes.json").read_text())
@@ -144,8 +144,9 @@ def damaged_copy(cli: CommandLine, tmp_path: Path) -> Path:
     """The archive with a step that is gone."""
     copy = tmp_path / "damaged"
     shutil.copytree(cli.home / "archive", copy)
-    for path in copy.glob("shapes/b/turns/*/00000/0000002.step"):
-        path.unlink()
+    unpack(copy)
+    (path,) = copy.glob("shapes/b/turns/*/00000/0000002.step")
+    path.unlink()
     return copy
 
 
