@@ -75,6 +75,9 @@ def ends_in_failure(archive: JobArchive) -> Iterator[Failing]:
 
 def failed_calls(archive: JobArchive) -> Iterator[Failing]:
     """The attempts at model calls that failed, in all runs of the job, whatever came of it."""
+    # Of a pack that cannot be read no attempt is listed.
+    for key in archive.store.list(f"{archive.prefix}/packs/"):
+        yield _failing(archive.job, 0, DAMAGED, f"{key} cannot be read")
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         place = keys.parse_turn_key(key)
         if place is None or place.kind != "failure":

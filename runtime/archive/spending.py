@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial, reduce
 from typing import Any
+from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
@@ -19,7 +20,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.archive.told_effects import worked_for
 from runtime.base.spec.models import Amount
 from runtime.base.values import Failed, JobKey, Usage
-from runtime.job.purse import NOTHING, plus
+from runtime.job.purse import NOTHING, larger, plus
 
 COUNTED = (
     *(
@@ -59,21 +60,34 @@ def _spent_by(store: ObjectStore, job: JobKey) -> Amount:
         for place in places
     )
     tokens = told["prompt"] + told["completion"]
-    return Amount(turns=turns, tokens=tokens, usd=max(told["cost_usd"], 0.0))
+    read = Amount(turns=turns, tokens=tokens, usd=max(told["cost_usd"], 0.0))
+    if not told["damaged"]:
+        return read
+    # What cannot be read was paid for all the same, and these hold most of it.
+    ends = (_by_end(archive, run) for run in archive.beginnings())
+    return larger(read, reduce(plus, filter(None, ends), NOTHING))
 
 
 def _by_its_end(archive: JobArchive) -> Amount | None:
-    """What a job spent that had one run alone, from its first turn on, by that run's end: most
-    have, and its turns need not be read.
+    """What a job spent that had one run alone, which began it, by that run's end: most have, and
+    its turns need not be read.
     """
     try:
         runs = archive.runs_that_called()
-        end = archive.end(runs[0]) if len(runs) == 1 else None
-        first = archive.find_step(end.run, 1) if end is not None else None
     except UNREADABLE:
         return None
-    # A fork begins with what the job spent that it was forked from.
-    if end is None or first is None or first.run != end.run:
+    return _by_end(archive, *runs) if len(runs) == 1 and runs == archive.beginnings() else None
+
+
+def _by_end(archive: JobArchive, run: str) -> Amount | None:
+    """What a run spent that began its job, by its end; None if that is not there, or cannot be
+    read. A fork's end has what the job spent that it was forked from.
+    """
+    try:
+        end = archive.end(run)
+    except UNREADABLE:
+        return None
+    if end is None:
         return None
     return Amount(turns=end.turn, tokens=end.usage.total, usd=max(end.cost_usd, 0.0))
 
@@ -107,6 +121,10 @@ class _Spending:
         self._damaged: list[str] = []
         self._asked: set[TurnKey] = set()
         self._answered: set[TurnKey] = set()
+        # The steps that others, or ends, go on from.
+        self._named: set[TurnKey] = set()
+        # Of a pack that cannot be read no turn is listed, but itself.
+        self._packs = list(archive.store.list(f"{archive.prefix}/packs/"))
         self._turns: defaultdict[str, OtherAttempts] = defaultdict(OtherAttempts)
 
     def read(self, key: str, place: TurnKey) -> None:
@@ -174,6 +192,8 @@ class _Spending:
             for place, seconds in zip(_places(header), worked, strict=False)
             if seconds is not None and place.job == own
         }
+        if (parent := _parent_of(header)) is not None and parent.job == own:
+            self._named.add(parent)
 
     def _add(self, usage: Usage, cost: float) -> None:
         self._cost += cost
@@ -183,9 +203,17 @@ class _Spending:
 
     def told(self) -> dict[str, Any]:
         """The sums, after the last object."""
-        self._damaged += _lost(self._asked, self._answered)
         for end in _ends(self._archive, self._damaged):
             self._did(end)
+        lost = _lost(self._asked, self._answered)
+        for turn in self._named - self._answered:
+            lost |= _before(self._archive, turn, self._answered)
+        # A job that runs may have written one since its turns were listed.
+        lost = {turn for turn in lost if not _is_there(self._archive, turn)}
+        self._damaged += (step_key_in(turn.prefix, turn.turn) for turn in lost)
+        # Those whose turns nothing tells of.
+        told = {keys.pack_key(turn.prefix, turn.turn) for turn in lost}
+        self._damaged += (key for key in self._packs if key not in told)
         for race in (race for turn in self._turns.values() for race in turn.paid_beside()):
             self._add(race.usage, race.cost_usd)
         nothing = sum((turn.spent_on_nothing() for turn in self._turns.values()), Failed())
@@ -220,8 +248,7 @@ def _places(header: Mapping[str, Any]) -> list[TurnKey]:
     the statement ran on in the record's own run, in that.
     """
 
-    parent = header.get("parent")
-    turn = keys.parse_turn_key(parent["key"]) if parent else None
+    turn = _parent_of(header)
     if turn is None:
         return []
     count = len((header.get("execution") or {}).get("effects", ()))
@@ -233,6 +260,12 @@ def _places(header: Mapping[str, Any]) -> list[TurnKey]:
         if place.number < count:
             done[place.number] = place
     return done
+
+
+def _parent_of(header: Mapping[str, Any]) -> TurnKey | None:
+    """The step that a step or an end goes on from."""
+    parent = header.get("parent")
+    return keys.parse_turn_key(parent["key"]) if parent else None
 
 
 def _commands(archive: JobArchive, header: Mapping[str, Any]) -> Iterator[tuple[TurnKey, float]]:
@@ -254,14 +287,33 @@ def _commands(archive: JobArchive, header: Mapping[str, Any]) -> Iterator[tuple[
             yield place, float(value.get("seconds", 0.0))
 
 
-def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> list[str]:
-    """The keys of steps that are not there although the run went on: what they cost is not
-    known.
-    """
+def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> set[TurnKey]:
+    """The steps that are not there although the run went on: what they cost is not known."""
 
     last: dict[str, int] = {}
     for turn in answered:
         last[turn.run] = max(turn.turn, last.get(turn.run, 0))
     # The last turn of a run may only be under way.
-    lost = (turn for turn in asked - answered if turn.turn < last.get(turn.run, 0))
-    return [step_key_in(turn.prefix, turn.turn) for turn in lost]
+    return {turn for turn in asked - answered if turn.turn < last.get(turn.run, 0)}
+
+
+def _is_there(archive: JobArchive, turn: TurnKey) -> bool:
+    key = step_key_in(turn.prefix, turn.turn)
+    return next(archive.store.list(key), None) == key
+
+
+def _before(archive: JobArchive, turn: TurnKey, answered: set[TurnKey]) -> set[TurnKey]:
+    """A step that is not there, and those before it in its run up to one that is: of a pack that is
+    gone nothing else tells.
+    """
+    try:
+        first = archive.lineage.spans(unquote(turn.run))[-1].first
+    except UNREADABLE:
+        first = 0
+    # Where nobody knows with which turn the run began, only what is named is missed for sure.
+    lost = {turn}
+    for number in range(turn.turn - 1, max(first, 1) - 1, -1) if first else ():
+        if (earlier := turn._replace(turn=number)) in answered:
+            break
+        lost.add(earlier)
+    return lost

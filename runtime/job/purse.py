@@ -29,6 +29,11 @@ def plus(one: Amount, other: Amount) -> Amount:
     return _each(lambda a, b: a + b, one, other)
 
 
+def larger(one: Amount, other: Amount) -> Amount:
+    """Of each kind the larger; what is unbounded in ``one`` is."""
+    return _each(max, one, other)
+
+
 def minus(one: Amount, other: Amount) -> Amount:
     """What is left of ``one``, nothing at least; what is unbounded in it is."""
     return _each(lambda a, b: max(a - b, 0), one, other)

@@ -1,0 +1,131 @@
+"""What a job spent, where a pack of its turns cannot be read or is gone: it is told, and counted
+by the run's end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from archive_jobs import Written, chat, write_run
+
+from runtime.archive import keys
+from runtime.archive.failure_groups import DAMAGED, failed_calls
+from runtime.archive.forms import NewEnd
+from runtime.archive.job import JobArchive
+from runtime.archive.spending import spent, spent_in
+from runtime.archive.stores import MemoryStore, check_store
+from runtime.archive.stores.packed import PackedStore
+from runtime.base.spec.models import Amount
+from runtime.base.values import Usage
+
+JOB = "nightly/job"
+TURNS = 40
+WHOLE = Amount(turns=TURNS, tokens=44_000, usd=4.0)
+PACKS = [f"{JOB}/packs/a/0000000", f"{JOB}/packs/a/0000032"]
+
+
+def lose(inner: MemoryStore, key: str) -> None:
+    inner.remove(key)
+
+
+def flip(inner: MemoryStore, key: str) -> None:
+    """A byte of its header."""
+    data = bytearray(inner.get(key))
+    data[12] ^= 1
+    inner.replace(key, bytes(data))
+
+
+def job(*, again: bool = False) -> tuple[MemoryStore, PackedStore]:
+    """A job of forty turns that has ended; with ``again`` one that was then begun anew."""
+    inner = MemoryStore()
+    store = PackedStore(inner)
+    check_store(store, "memory")
+    written = Written(JobArchive(store, "nightly", "job"))
+    written.archive.write_definition({"goal": "g"})
+    for run in ("a", "b") if again else ("a",):
+        last = write_run(written, run, range(1, TURNS + 1), None, chat(random.Random(1), 100))
+        written.archive.write_end(
+            NewEnd(
+                run=run,
+                turn=TURNS,
+                parent=last,
+                status="failed",
+                usage=Usage(prompt=40_000, completion=4_000),
+                cost_usd=4.0,
+            )
+        )
+    return inner, store
+
+
+@pytest.mark.parametrize("harm", [lose, flip])
+@pytest.mark.parametrize("pack", PACKS)
+def test_turns_that_cannot_be_read_are_told(
+    harm: Callable[[MemoryStore, str], None], pack: str
+) -> None:
+    """All that stood in the pack."""
+    inner, store = job()
+    archive = JobArchive(store, "nightly", "job")
+    assert spent(archive)["damaged"] == []
+    harm(inner, pack)
+    told = spent(JobArchive(PackedStore(inner), "nightly", "job"))
+    turns = range(1, 32) if pack == PACKS[0] else range(32, TURNS + 1)
+    assert told["damaged"] == [keys.step_key(JOB, "a", turn) for turn in turns]
+    assert told["calls"] == TURNS - len(turns)
+    failing = list(failed_calls(JobArchive(PackedStore(inner), "nightly", "job")))
+    assert [one.status for one in failing] == [DAMAGED] * (harm is flip)
+
+
+def test_a_damaged_pack_is_told_also_where_nothing_tells_of_its_turns() -> None:
+    """Of a run whose end is damaged, too."""
+    inner, _ = job()
+    flip(inner, PACKS[1])
+    flip(inner, keys.end_key(JOB, "a"))
+    told = spent(JobArchive(PackedStore(inner), "nightly", "job"))
+    assert told["damaged"] == [keys.end_key(JOB, "a"), PACKS[1]]
+
+
+class Growing(MemoryStore):
+    """A store into which a job writes while its turns are listed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.then: list[Callable[[], object]] = []
+
+    def list(self, prefix: str) -> Iterator[str]:
+        yield from super().list(prefix)
+        if prefix == f"{JOB}/turns/" and self.then:
+            self.then.pop()()
+
+
+def test_what_a_job_writes_meanwhile_is_not_missed() -> None:
+    """Its end names a step that was not there as its turns were listed."""
+    store = Growing()
+    check_store(store, "memory")
+    written, layout_at = Written(JobArchive(store, "nightly", "job")), chat(random.Random(1), 100)
+    parent = write_run(written, "a", range(1, 4), None, layout_at)
+
+    def goes_on() -> None:
+        last = write_run(written, "a", range(4, 6), parent, layout_at)
+        end = NewEnd(run="a", turn=5, parent=last, status="succeeded")
+        written.archive.write_end(end)
+
+    store.then.append(goes_on)
+    told = spent(JobArchive(store, "nightly", "job"))
+    assert (told["calls"], told["damaged"]) == (3, [])
+    assert spent(JobArchive(store, "nightly", "job"))["calls"] == 5
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("harm", [lose, flip])
+def test_a_batchs_budget_is_spent_all_the_same(
+    harm: Callable[[MemoryStore, str], None], again: bool
+) -> None:
+    """By the ends of the runs that began the job."""
+    inner, _ = job(again=again)
+    for pack in PACKS:
+        harm(inner, pack)
+    spent = spent_in(PackedStore(inner), "nightly")
+    times = 2 if again else 1
+    assert spent == Amount(turns=TURNS * times, tokens=44_000 * times, usd=4.0 * times)
