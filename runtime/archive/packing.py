@@ -52,16 +52,12 @@ def pack_job(store: ObjectStore, job: str) -> None:
     ended = {key.rpartition("/")[2] for key in store.list(f"{job}/ends/")}
     for run in store.folders(f"{job}/turns/"):
         prefix = f"{job}/turns/{run}/"
-        turns = [
-            place.turn
-            for key in store.list(prefix)
-            if (place := keys.parse_turn_key(key)) is not None and place.kind == "step"
-        ]
-        last = max(turns, default=0)
+        turns = list(filter(None, map(keys.parse_turn_key, store.list(prefix))))
         if run in ended:
-            pack_ended(store, prefix, last)
+            pack_ended(store, prefix, max((place.turn for place in turns), default=0))
         else:
-            pack_before(store, prefix, last, every=True)
+            steps = (place.turn for place in turns if place.kind == "step")
+            pack_before(store, prefix, max(steps, default=0), every=True)
 
 
 def _packing(store: ObjectStore) -> Callable[[str, int], bool] | None:

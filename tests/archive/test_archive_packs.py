@@ -653,6 +653,25 @@ def test_a_short_run_is_packed_as_it_ends(turns: int, packs: list[str]) -> None:
         assert list(store.inner.list(f"{JOB}/")) == []
 
 
+def test_a_copy_packs_an_end_in_an_interval_without_a_step() -> None:
+    """Where the first call of an interval failed until the job gave up."""
+    alone = MemoryStore()
+    check_store(alone, "memory")
+    written = written_on(alone, 31)
+    archive, parent = written.archive, written.refs["a", 31]
+    for attempt in range(1, 6):
+        layout = (segment(f"try {attempt}"),)
+        archive.fail_attempt(
+            failure_record(written.begin("a", 32, parent, layout, attempt=attempt))
+        )
+    archive.write_end(NewEnd(run="a", turn=32, parent=parent, status="failed"))
+    target = PackedStore(MemoryStore())
+    check_store(target, "memory")
+    copy_archive(alone, target, all_jobs(alone), everything=True, tell=lambda _: None)
+    assert list(target.inner.list(f"{JOB}/packs/")) == PACKS
+    assert list(target.inner.list(RUN)) == []
+
+
 def test_a_deleted_job_leaves_no_pack(made: dict[str, bytes]) -> None:
     """Nor one that is damaged; its tombstone is as that of a job without packs."""
     inner = inside(made | {PACKS[1]: made[PACKS[1]][:-1]})
