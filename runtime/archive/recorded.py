@@ -132,7 +132,7 @@ def begun_with(archive: JobArchive, run: str, turn: int, effect: int) -> dict[st
     timeline does not hold.
     """
     for span in archive.lineage.spans(run):
-        job = JobArchive.of(archive.store, keys.job_of(span.prefix.partition("/turns/")[0]))
+        job = JobArchive.of(archive.store, keys.job_of(keys.job_prefix_in(span.prefix)))
         runs, own = [one for one in job.runs() if not keys.is_side_run(one)], run_of(span)
         until = runs.index(own) + 1 if own in runs else len(runs)
         for earlier in reversed(runs[:until]):
@@ -153,8 +153,7 @@ def recorded_summary(archive: JobArchive, run: str, turn: int, name: str) -> Ste
     origin = origin_of(archive.store, step)
     for timeline, at in ((archive, run), (_archive_of(archive, origin), origin.run)):
         for span in _spans_with(timeline, at, turn):
-            job = span.prefix.partition("/turns/")[0]
-            beside = JobArchive.of(archive.store, keys.job_of(job))
+            beside = JobArchive.of(archive.store, keys.job_of(keys.job_prefix_in(span.prefix)))
             if (summary := beside.find_step(keys.side_run(run_of(span), name), turn)) is not None:
                 return summary
     return None

@@ -272,4 +272,4 @@ def _first_job(archive: JobArchive, run: str) -> str:
     all that follows.
     """
     prefix = archive.lineage.spans(run)[0].prefix
-    return str(keys.job_of(prefix.partition("/turns/")[0]))
+    return str(keys.job_of(keys.job_prefix_in(prefix)))
