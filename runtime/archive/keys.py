@@ -51,7 +51,7 @@ _TURN_KEY = re.compile(
 _PACK = re.compile(r"(?P<job>[^/]+/[^/]+)/packs/(?P<run>[^/]+)/\d{7}")
 
 INTERVAL = 32
-"""Every so many turns a step is a keyframe; the turns between two of them may stand in one pack."""
+"""Every so many turns a step is a keyframe; turns from one to the next may stand in one pack."""
 
 CLAIM = ".run"
 """What the key of a replay's claim has more than that of its order."""
