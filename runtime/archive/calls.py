@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.archive import keys
 from runtime.archive.container import unseal
 from runtime.archive.forms import Attempt, Step
 from runtime.archive.job import JobArchive
-from runtime.archive.recorded import run_of
 from runtime.archive.stores.protocol import ObjectStore
 
 
@@ -44,8 +42,8 @@ def side_calls(archive: JobArchive, run: str) -> list[SideCall]:
     """
     calls = []
     for span in archive.lineage.spans(run):
-        of = JobArchive.of(archive.store, keys.job_of(keys.job_prefix_in(span.prefix)))
-        for side in of.side_runs(run_of(span)):
+        of = JobArchive.of(archive.store, span.job)
+        for side in of.side_runs(span.run):
             # A side run has one turn: that before whose call it was made.
             turn = of.lineage.spans(side)[-1].first
             if span.holds(turn):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from runtime.archive.job import JobArchive
-from runtime.archive.recorded import run_of
 from runtime.archive.replays import Replay, replays
 from runtime.job.divergence import Divergence
 
@@ -16,8 +15,8 @@ def replay_of(archive: JobArchive, run: str) -> Replay | None:
     claimed = {replay.run: replay for replay in replays(archive) if replay.run is not None}
     # The newest claim wins: a replay of a replay is told of its own order.
     for span in reversed(archive.lineage.spans(run)):
-        if run_of(span) in claimed:
-            return claimed[run_of(span)]
+        if span.run in claimed:
+            return claimed[span.run]
     return None
 
 

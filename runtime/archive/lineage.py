@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.container import unseal
 from runtime.archive.keys import TurnKey
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.values import JobKey
 
 # Runs that start from each other end here: no job comes to so many.
 _MOST_RUNS = 10_000
@@ -25,6 +27,16 @@ class Span:
     prefix: str
     first: int
     last: int | None
+
+    @property
+    def job(self) -> JobKey:
+        """The job that the run is of."""
+        return keys.job_of(keys.job_prefix_in(self.prefix))
+
+    @property
+    def run(self) -> str:
+        """The run whose turns it holds."""
+        return unquote(self.prefix.rstrip("/").rpartition("/")[2])
 
     def holds(self, turn: int) -> bool:
         """``turn`` is in the span."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.container import ArchivedObject
@@ -132,8 +131,8 @@ def begun_with(archive: JobArchive, run: str, turn: int, effect: int) -> dict[st
     timeline does not hold.
     """
     for span in archive.lineage.spans(run):
-        job = JobArchive.of(archive.store, keys.job_of(keys.job_prefix_in(span.prefix)))
-        runs, own = [one for one in job.runs() if not keys.is_side_run(one)], run_of(span)
+        job = JobArchive.of(archive.store, span.job)
+        runs, own = [one for one in job.runs() if not keys.is_side_run(one)], span.run
         until = runs.index(own) + 1 if own in runs else len(runs)
         for earlier in reversed(runs[:until]):
             if (value := job.effect(earlier, turn, effect)) is not None:
@@ -153,15 +152,10 @@ def recorded_summary(archive: JobArchive, run: str, turn: int, name: str) -> Ste
     origin = origin_of(archive.store, step)
     for timeline, at in ((archive, run), (_archive_of(archive, origin), origin.run)):
         for span in _spans_with(timeline, at, turn):
-            beside = JobArchive.of(archive.store, keys.job_of(keys.job_prefix_in(span.prefix)))
-            if (summary := beside.find_step(keys.side_run(run_of(span), name), turn)) is not None:
+            beside = JobArchive.of(archive.store, span.job)
+            if (summary := beside.find_step(keys.side_run(span.run, name), turn)) is not None:
                 return summary
     return None
-
-
-def run_of(span: Span) -> str:
-    """The run whose turns a span holds."""
-    return unquote(span.prefix.rstrip("/").rpartition("/")[2])
 
 
 def _archive_of(archive: JobArchive, step: Step) -> JobArchive:

@@ -19,7 +19,6 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.record import ReplayMode, ReplayOrder, RunName
-from runtime.archive import keys
 from runtime.archive.catalog import archive_id
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.archive.job import JobArchive
@@ -271,5 +270,4 @@ def _first_job(archive: JobArchive, run: str) -> str:
     """The job with whose first turn a run's timeline begins: its name seeds the random numbers of
     all that follows.
     """
-    prefix = archive.lineage.spans(run)[0].prefix
-    return str(keys.job_of(keys.job_prefix_in(prefix)))
+    return str(archive.lineage.spans(run)[0].job)
