@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.blocks import write_block
+from runtime.worker.nursery import WORKER
 
 BLOCK, SUBMIT_BLOCK = "batch", "batch-submission"
 JOBS, TURNS, SUBMITTED = 500, 5, 100_000
@@ -107,7 +108,8 @@ class Place:
                     entry / "environ"
                 ).read_bytes().split(b"\0")
                 line = (entry / "cmdline").read_bytes().split(b"\0")
-                if known and (kind := _kind(line)):
+                name = (entry / "comm").read_text().strip()
+                if known and (kind := _kind(name, line)):
                     yield int(entry.name), kind
 
     def look(self) -> dict[str, list[int]]:
@@ -133,9 +135,9 @@ def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def _kind(line: Sequence[bytes]) -> str:
+def _kind(name: str, line: Sequence[bytes]) -> str:
     if b"runtime.cli.member" in line:
-        return "member"
+        return "member" if name == WORKER else "nursery"
     if any(part.endswith(b"temporal") for part in line[:1]):
         return "temporal"
     for command in ("run", "worker"):

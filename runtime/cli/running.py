@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
@@ -20,7 +20,7 @@ from runtime.archive.stores import ObjectStore, folder_of
 from runtime.base.errors import HoldfastError, InputError
 from runtime.base.home import state_home
 from runtime.base.plurals import counted
-from runtime.base.roles import Role, Roles, key_names, told
+from runtime.base.roles import EVERY, Role, Roles, key_names, own_roles, told
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
@@ -186,7 +186,7 @@ async def run_workers(
                 if wish.roles is not None and Role.MODELS not in wish.roles:
                     _tell_of_keys()
                 if size > 1:
-                    crew = Crew(_member(target, store_url, wish), size, note, wish.environment)
+                    crew = _crew(_member(target, store_url, wish), size, wish)
                     async with attended(connection.client, state_home()):
                         return await crew.work()
                 await _serve(connection, store, wish)
@@ -237,6 +237,17 @@ def _member(target: Target, store: str | None, wish: Workers) -> list[str]:
     return ["worker", *words_of(target, store), "--processes", "1", *wish.options()]
 
 
+def _crew(member: Sequence[str], size: int, wish: Workers) -> Crew:
+    """So many processes, each of them a ``member``.
+
+    Raises:
+        InputError: if ``HOLDFAST_ROLES`` has no roles in it.
+    """
+    # The tools of a queue are all that its workers call.
+    roles = frozenset({Role.TOOLS}) if wish.queues else wish.roles or own_roles() or EVERY
+    return Crew(member, size, note, wish.environment, roles)
+
+
 def _apart(request: Request) -> bool:
     """Whether processes of their own work on the jobs, and not this one: whatever kills a worker
     leaves the one that tells how all of them end.
@@ -276,8 +287,7 @@ async def _worked_on(
         return
     size = request.workers or fitting_size(open_jobs, shared=connection.embedded is not None)
     wish = Workers(batch=request.batch.batch, metrics=metrics_address())
-    command = _member(request.target, request.batch.store, wish)
-    crew = Crew(command, size, note, wish.environment)
+    crew = _crew(_member(request.target, request.batch.store, wish), size, wish)
     interrupts.abandons(crew.kill)
     async with (
         beside(_kept(crew, request.again), "crew"),

@@ -1,8 +1,9 @@
 """Several worker processes on one host: more than one core's worth of work.
 
-A process that ends is started again, after pauses that grow while it keeps ending at once. All end
-with the one that started them: each holds the reading end of a pipe, and leaves when nobody holds
-the other end any more, however that came about (``leave_with_parent``).
+All are forked from one that has loaded what they need (``runtime/worker/nursery.py``). A process
+that ends is started again, after pauses that grow while it keeps ending at once. All end with the
+one that started them: each holds the reading end of a pipe, and leaves when nobody holds the other
+end any more, however that came about (``leave_with_parent``).
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import signal
 import sys
 import threading
 import time
-from asyncio.subprocess import Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from runtime.base.own_process import command
+from runtime.base.roles import EVERY, Roles, told
+from runtime.worker.nursery import Nursery
 
 MEMBER = "runtime.cli.member"
-"""The module whose ``main`` is a process of a crew."""
+"""The module whose ``main`` is a crew's nursery, and in what it forks a process of the crew."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before a process is started again that ended at once, and so after many times."""
@@ -48,7 +51,8 @@ BAD_INPUT = 2
 class Crew:
     """``size`` processes that each run the command ``holdfast`` with ``arguments``.
 
-    ``tell`` is given a line for each that ends by itself.
+    ``tell`` is given a line for each that ends by itself. What all of them load is that of workers
+    of ``roles``.
     """
 
     arguments: Sequence[str]
@@ -56,7 +60,11 @@ class Crew:
     tell: Callable[[str], None]
     environment: Callable[[int], Mapping[str, str]] = lambda number: {}
     """More variables of the process of that number, from 1."""
-    _processes: set[Process] = field(default_factory=set)
+    roles: Roles = EVERY
+
+    @cached_property
+    def _nursery(self) -> Nursery:
+        return Nursery(command(MEMBER, path=True), [told(self.roles), *self.arguments])
 
     async def work(self) -> int:
         """Keep them running until cancelled, and then let them drain.
@@ -71,19 +79,19 @@ class Crew:
             for task in keeping:
                 task.cancel()
             await asyncio.gather(*keeping, return_exceptions=True)
-            await self._stop()
+            # What has not drained by then is done again by others; left alone it might never end.
+            await self._nursery.drain(PATIENCE)
 
     def kill(self) -> None:
         """End them at once: what they are doing is done again by others."""
-        self._signal(signal.SIGKILL)
+        self._nursery.kill()
 
     async def _keep(self, number: int) -> int:
         pause = FIRST_PAUSE
         while True:
             began = time.monotonic()
-            process = await self._start(number)
+            process = await self._nursery.start(self.environment(number))
             code = await process.wait()
-            self._processes.discard(process)
             # What it was given is what all others were given.
             if code == BAD_INPUT:
                 self.tell(f"worker {number} ended (exit code {code}), and so would any other")
@@ -94,36 +102,6 @@ class Crew:
             self.tell(f"worker {number} ended ({how}); it is started again in {pause:.0f} s")
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-
-    async def _start(self, number: int) -> Process:
-        # A session of its own: Ctrl-C reaches the one that started it, which tells the others once.
-        process = await asyncio.create_subprocess_exec(
-            *command(MEMBER, path=True),
-            *self.arguments,
-            # Never written to: it ends when this process does, which ``leave_with_parent`` waits
-            # for.
-            stdin=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            env={**os.environ, **self.environment(number)},
-        )
-        self._processes.add(process)
-        return process
-
-    async def _stop(self) -> None:
-        # A copy: each that ends is taken out of the set.
-        left = list(self._processes)
-        self._signal(signal.SIGTERM)
-        waiting = [asyncio.create_task(process.wait()) for process in left]
-        if waiting:
-            await asyncio.wait(waiting, timeout=PATIENCE)
-        # What has not drained by now is done again by others; left alone it might never end.
-        self._signal(signal.SIGKILL)
-        await asyncio.gather(*waiting)
-
-    def _signal(self, number: signal.Signals) -> None:
-        for process in self._processes:
-            with suppress(ProcessLookupError):
-                process.send_signal(number)
 
 
 def leave_with_parent() -> None:

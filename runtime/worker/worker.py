@@ -307,15 +307,20 @@ def _versioned(version: WorkerDeploymentVersion) -> WorkerDeploymentConfig:
     return WorkerDeploymentConfig(version=version, use_worker_versioning=True)
 
 
-def warm_up(roles: Roles = EVERY) -> None:
-    """Load what is slow to load before any work comes.
+def load(roles: Roles = EVERY) -> None:
+    """Load what is slow to load: litellm takes seconds and holds the interpreter lock, which would
+    stall heartbeats; the token encoding would be time of some job's workflow task.
 
-    litellm takes seconds and holds the interpreter lock, which would stall heartbeats; the token
-    encoding and the first type check would be time of some job's workflow task.
+    No thread, process or connection is begun.
     """
     if Role.MODELS in roles:
         warm()
     encoding(DEFAULT_ENCODING).count("")
+
+
+def warm_up(roles: Roles = EVERY) -> None:
+    """Do what is slow the first time before any work comes: ``load``, and the first type check."""
+    load(roles)
     if Role.TURNS in roles:
         _warm_interpreters()
     _leave_alone()

@@ -9,12 +9,14 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from runtime.worker import crew
 from runtime.worker.crew import Crew, fitting_size
+from runtime.worker.nursery import NURSERY, WORKER
 from tests.kill.processes import DEADLINE, holdfast, processes_of, wait_for
 
 pytestmark = pytest.mark.kill
@@ -28,7 +30,6 @@ def respond(messages):
     time.sleep(0.2)
     return {"code": "finish(1)" if turn == 4 else f"turn = {turn}"}
 """
-MEMBER = "runtime.cli.member"
 
 
 @pytest.fixture
@@ -46,7 +47,21 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 def members(home: Path) -> set[int]:
     """The processes of the crew."""
-    return {pid for pid, line in processes_of(home).items() if MEMBER in line}
+    return _called(WORKER, home)
+
+
+def nurseries(home: Path) -> set[int]:
+    """What these are forked from."""
+    return _called(NURSERY, home)
+
+
+def _called(name: str, home: Path) -> set[int]:
+    found = set()
+    for pid in processes_of(home):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                found.add(pid)
+    return found
 
 
 def ends(home: Path) -> int:
@@ -73,6 +88,23 @@ def test_a_process_that_is_killed_is_started_again_and_no_turn_is_lost(place: Pa
     assert members(place) == set()
 
 
+def test_what_they_are_forked_from_is_killed_and_no_turn_is_lost(place: Path) -> None:
+    """Its processes end with it, and others are started. It has one thread, so a fork copies all
+    that it is.
+    """
+    run = holdfast(place, ["run", "jobs.yaml", "--workers", "2", "--json"], place / "run", {})
+    wait_for(lambda: len(members(place)) == 2 and ends(place) > 0, "they work", alive=run)
+    killed = members(place)
+    (nursery,) = nurseries(place)
+    assert len(list(Path(f"/proc/{nursery}/task").iterdir())) == 1
+    os.kill(nursery, signal.SIGKILL)
+    wait_for(lambda: run.poll() is not None or not members(place) & killed, "they are killed")
+    assert run.wait(240) == 0
+    summary = json.loads((place / "run.out").read_text().splitlines()[-1])
+    assert [(job["status"], job["turns"]) for job in summary["jobs"]] == [("succeeded", 4)] * JOBS
+    assert members(place) == nurseries(place) == set()
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_all_processes_end_with_the_one_that_started_them(place: Path, how: signal.Signals) -> None:
     """Be it killed or told to stop; another worker goes on with the jobs."""
@@ -81,7 +113,7 @@ def test_all_processes_end_with_the_one_that_started_them(place: Path, how: sign
     wait_for(lambda: len(members(place)) == 2 and ends(place) > 0, "they work", alive=worker)
     os.kill(worker.pid, how)
     worker.wait(120)
-    wait_for(lambda: not members(place), "no process is left")
+    wait_for(lambda: not members(place) | nurseries(place), "no process is left")
     assert run.wait(240) == 0
     assert len(list((place / "archive").glob("crew/*/runs/*"))) == JOBS
 
