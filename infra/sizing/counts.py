@@ -56,7 +56,7 @@ A_WORKSPACE = 1
 HISTORY_OF_A_WORKSPACE = 4_500
 """Bytes in the history of a job with files of its own, beside its effects."""
 
-HISTORY_OF_A_JOB = 14_900
+HISTORY_OF_A_JOB = 9_900
 """Bytes of a job's history beside its turns."""
 
 HISTORY_OF_A_CHILD = 3_950

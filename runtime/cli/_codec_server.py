@@ -5,9 +5,10 @@ Temporal's protocol: ``POST …/decode`` and ``…/encode`` with ``{"payloads": 
 base64}, "data": base64}]}``, answered in the same form (docs.temporal.io/codec-server). Payloads
 that hold no reference come back as they are.
 
-With a ``Token`` it answers those alone who send it. With keys it also decrypts: a payload that is
-encrypted is shown by its own key, wherever it stands, since the protocol does not tell of which
-workflow it is. What is to be encoded comes back as it is: it would have to be signed for its place.
+Payloads that are compressed are shown as they were. With a ``Token`` it answers those alone who
+send it. With keys it also decrypts: a payload that is encrypted is shown by its own key, wherever
+it stands, since the protocol does not tell of which workflow it is. What is to be encoded comes
+back as it is: it would have to be signed for its place.
 """
 
 from __future__ import annotations
@@ -34,7 +35,14 @@ from runtime.cli._codec_token import FORM, LOGIN, Token
 from runtime.cli.output import note
 from runtime.projection.replies import parse_reply
 from runtime.projection.segments import Add, Reply, Segment
-from runtime.server.authentic.encryption import ENCRYPTED, EncryptionKeys, NoKey, NotDecrypted
+from runtime.server.authentic.compression import COMPRESSED, decompressed
+from runtime.server.authentic.encryption import (
+    ENCRYPTED,
+    EncryptionKeys,
+    NoKey,
+    NotDecrypted,
+    is_encrypted,
+)
 
 MOST_BYTES = 64 << 20
 """The longest request that is read."""
@@ -42,7 +50,7 @@ MOST_BYTES = 64 << 20
 _LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _LOOPBACK_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _JSON = base64.b64encode(b"json/plain").decode()
-_ENCRYPTED = base64.b64encode(ENCRYPTED).decode()
+_CLOSED = frozenset(base64.b64encode(one).decode() for one in (ENCRYPTED, COMPRESSED))
 _UNREADABLE = (ArchiveError, ValidationError, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -86,12 +94,12 @@ class _Server(ThreadingHTTPServer):
 def decoded(
     store: ObjectStore, payload: Mapping[str, Any], keys: EncryptionKeys | None = None
 ) -> Mapping[str, Any]:
-    """The payload, decrypted with ``keys``, with what its reference stands for.
+    """The payload, decrypted with ``keys`` and decompressed, with what its reference stands for.
 
     One whose key is not there comes back as it is, and so does one that has no reference, or of
     which the archive has nothing.
     """
-    payload = payload if keys is None else _decrypted(payload, keys)
+    payload = _opened(payload, keys)
     try:
         if payload.get("metadata", {}).get("encoding") != _JSON:
             return payload
@@ -109,15 +117,19 @@ def decoded(
     return {**payload, "data": data}
 
 
-def _decrypted(payload: Mapping[str, Any], keys: EncryptionKeys) -> Mapping[str, Any]:
+def _opened(payload: Mapping[str, Any], keys: EncryptionKeys | None) -> Mapping[str, Any]:
     try:
-        if payload.get("metadata", {}).get("encoding") != _ENCRYPTED:
+        if payload.get("metadata", {}).get("encoding") not in _CLOSED:
             return payload
         whole = Payload(
             metadata={name: base64.b64decode(text) for name, text in payload["metadata"].items()},
             data=base64.b64decode(payload["data"]),
         )
-        opened = keys.decrypted(whole)
+        if is_encrypted(whole):
+            if keys is None:
+                return payload
+            whole = keys.decrypted(whole)
+        opened = decompressed(whole)
     except (NoKey, NotDecrypted, *_UNREADABLE):
         return payload
     return {

@@ -5,9 +5,11 @@ without it.
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from temporalio.api.common.v1 import Payload
@@ -18,7 +20,14 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
-from runtime.server.authentic import NotSigned, PayloadKey, Refusal, signed_converter
+from runtime.server.authentic import (
+    EncryptionKeys,
+    NotSigned,
+    PayloadKey,
+    Refusal,
+    signed_converter,
+)
+from runtime.server.authentic.compression import COMPRESSED, LONG, decompressed
 
 OWN, OTHER = PayloadKey(b"o" * 32), PayloadKey(b"x" * 32)
 
@@ -87,6 +96,44 @@ async def test_json_is_shown_by_temporals_tools_as_before(value: Any) -> None:
     assert dict(payload.metadata) == {"encoding": b"json/plain"}
     assert json.loads(payload.data) == value
     assert len(payload.data) - len(payload.data.rstrip()) == 72
+
+
+LONG_TEXTS = ["word " * 2_000, "é" * 5_000, {"text": "line\n" * 3_000}, b"\0\1" * 4_000]
+
+
+@pytest.mark.parametrize("value", LONG_TEXTS)
+@pytest.mark.parametrize("encryption", [None, EncryptionKeys((("one", b"k" * 32),))])
+async def test_what_is_long_is_compressed(value: Any, encryption: EncryptionKeys | None) -> None:
+    """It comes back as it was, equal values are equal bytes, and each of these counts."""
+    at = signed_converter(OWN, encryption).with_context(workflow())
+    [payload], [again] = await at.encode([value]), await at.encode([value])
+    assert payload == again
+    assert payload.ByteSize() < 1_000
+    assert await at.decode([payload]) == [value]
+    for place in range(len(payload.data)):
+        data = bytearray(payload.data)
+        data[place] ^= 1
+        changed = Payload(metadata=payload.metadata, data=bytes(data))
+        with pytest.raises(NotSigned, match="does not have the signature"):
+            await at.decode([changed])
+
+
+async def test_what_is_short_or_hardly_would_be_shorter_stays_readable() -> None:
+    """As JSON, to its last byte below the limit; and noise, whatever its length."""
+    at = converter(workflow())
+    values = ["x" * (LONG - 3), random.Random(0).randbytes(20_000), "x" * (LONG - 2)]
+    payloads = await at.encode(values)
+    told = [payload.metadata["encoding"] for payload in payloads]
+    assert told == [b"json/plain", b"binary/plain", COMPRESSED]
+    assert (json.loads(payloads[0].data), payloads[1].data) == (values[0], values[1])
+    assert await at.decode(payloads) == values
+
+
+@pytest.mark.parametrize("data", [b"", b"no frame", zstandard.compress(b"no payload")])
+def test_what_is_no_compressed_payload_is_told(data: bytes) -> None:
+    """As one who sends the endpoint of ``holdfast codec`` something may find."""
+    with pytest.raises(ValueError, match="no compressed payload"):
+        decompressed(Payload(metadata={"encoding": COMPRESSED}, data=data))
 
 
 @pytest.mark.parametrize("value", ["text", b"bytes", None])

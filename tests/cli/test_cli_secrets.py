@@ -17,6 +17,7 @@ from runtime.archive.container import unseal
 from runtime.archive.stores import open_store
 from runtime.base.redaction.marks import MARK, mark_of
 from tests.cli.command_line import ROOT, CommandLine
+from tests.cli.temporal_cli import plain_payloads
 
 pytestmark = pytest.mark.server
 
@@ -110,6 +111,10 @@ def test_secrets_are_nowhere(own_cli: CommandLine, monkeypatch: pytest.MonkeyPat
     raw = [text.encode() for text in looked_at] + [
         path.read_bytes() for path in (*files, *received)
     ]
+    assert cli("up").code == 0
+    payloads = plain_payloads(cli, "holdfast/secrets/one")
+    assert any(b"[masked:TEAM_PIN:" in data for data in payloads)
+    raw += payloads
     for secret in (PROVIDER, TEAM, GITHUB, "AB-1234"):
         assert not any(
             secret.encode() in data or json.dumps(secret)[1:-1].encode() in data for data in raw

@@ -20,6 +20,7 @@ from runtime.job.condensing import FIRST_PAUSE, LONGEST_PAUSE
 from runtime.job.stops import JobStatus
 from runtime.projection.project import tokens_of
 from runtime.projection.segments import SegmentKind
+from runtime.server.authentic.compression import decompressed
 from tests.eventually import until_turn
 from tests.servers.refusals import REFUSALS
 from workflows.messages import JobOutcome, Note
@@ -234,7 +235,7 @@ async def test_what_is_summarised_is_kept_from_the_last_prompt(stage: Stage) -> 
     history = await stage.history()
     sizes = [
         sum(
-            len(payload.data)
+            len(decompressed(payload).data)
             for payload in event.activity_task_scheduled_event_attributes.input.payloads
         )
         for event in history.events

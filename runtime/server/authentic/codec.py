@@ -1,4 +1,5 @@
-"""The codec that signs each payload as it leaves, and checks it as it arrives.
+"""The codec that signs each payload as it leaves, and checks it as it arrives; of long ones, what
+they are compressed to.
 
 A signature is an HMAC-SHA256 (RFC 2104), cut to 128 bits, over the payload's data and metadata and
 over where it belongs: the namespace and the workflow's id, and for an activity its id as well. So a
@@ -33,6 +34,7 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
+from runtime.server.authentic.compression import compressed, decompressed
 from runtime.server.authentic.encryption import (
     KEYS,
     EncryptionKeys,
@@ -135,12 +137,10 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
                 return self
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """The payloads, encrypted where there are keys, and signed."""
-        keys = self._encryption
-        return [
-            self._signed(payload if keys is None else keys.encrypted(payload, self._scope))
-            for payload in payloads
-        ]
+        """The payloads, compressed where they are long, encrypted where there are keys, and
+        signed.
+        """
+        return [self._signed(self._closed(compressed(payload))) for payload in payloads]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """The payloads that are authentic, as they are; others are replaced by what ``NotSigned``
@@ -155,13 +155,20 @@ class SigningCodec(PayloadCodec, WithSerializationContext):
             for payload in payloads
         ]
 
+    def _closed(self, payload: Payload) -> Payload:
+        """A payload, encrypted where there are keys."""
+        keys = self._encryption
+        return payload if keys is None else keys.encrypted(payload, self._scope)
+
     def _opened(self, payload: Payload) -> Payload:
-        """An authentic payload, decrypted if it is encrypted."""
+        """An authentic payload, decrypted if it is encrypted, and as it was before it was
+        compressed.
+        """
         if not is_encrypted(payload):
-            return payload
+            return decompressed(payload)
         try:
             if self._encryption is not None:
-                return self._encryption.decrypted(payload)
+                return decompressed(self._encryption.decrypted(payload))
         except (NoKey, NotDecrypted):
             pass
         return self._refused(Refusal.OTHER_CIPHER, f" (the key {key_id(payload)!r})")
