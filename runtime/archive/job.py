@@ -31,7 +31,7 @@ from runtime.archive.forms.attempt import LayoutSize, changes_of
 from runtime.archive.forms.base import Sized, sized
 from runtime.archive.frames import compress
 from runtime.archive.naming import Naming
-from runtime.archive.packing import pack_before, pack_ended
+from runtime.archive.packing import pack_before, pack_ended, pack_left
 from runtime.archive.reader import JobReader, ref_of
 from runtime.archive.requests import plan
 from runtime.archive.responses import response_parts
@@ -216,14 +216,18 @@ class JobArchive(JobReader):
             **named,
             definition=None if definition is None else _address(definition),
         )
-        key = keys.step_key(self.prefix, step.run, step.turn)
+        prefix = keys.run_prefix(self.prefix, step.run)
+        if parent is not None:
+            # Before the step: broken off by a kill, it is done again with it.
+            pack_left(self.store, prefix, parent.key)
+        key = keys.step_key_in(prefix, step.turn)
         written, archived = self.objects.put(key, form, response_parts(step, step.reply))
         # If another worker's step is there, its states may be others than ours.
         if written:
             self._caches.nodes.put(key, states)
             self.naming.remember(named)
         if keyframe:
-            pack_before(self.store, keys.run_prefix(self.prefix, step.run), step.turn)
+            pack_before(self.store, prefix, step.turn)
         return StepRef(key=key, digest=archived.digest)
 
     def write_effect(
@@ -270,7 +274,10 @@ class JobArchive(JobReader):
         if signer is not None:
             form = form.model_copy(update={"signature": signer(signed_text(key, form.header()))})
         ref = self._put(key, form)
-        pack_ended(self.store, keys.run_prefix(self.prefix, end.run), end.turn)
+        prefix = keys.run_prefix(self.prefix, end.run)
+        if end.parent is not None:
+            pack_left(self.store, prefix, end.parent.key)
+        pack_ended(self.store, prefix, end.turn)
         return ref
 
     def forget(self) -> None:

@@ -1,4 +1,6 @@
-"""When the turns of a run are packed: once a later keyframe, or the run's end, is archived."""
+"""When the turns of a run are packed: once a later keyframe is archived, or the run's end; or the
+first step of a run that goes on from it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Callable
 from urllib.parse import unquote
 
 from runtime.archive import keys
+from runtime.archive.container import unseal
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ArchiveError
 
@@ -20,9 +23,8 @@ def pack_before(store: ObjectStore, prefix: str, turn: int, *, every: bool = Fal
 
     It only saves room: what cannot be packed now stays as it is, and is tried again later.
     """
-    side = keys.is_side_run(unquote(prefix.rstrip("/").rpartition("/")[2]))
     pack = _packing(store)
-    if side or pack is None:
+    if _is_side(prefix) or pack is None:
         return
     for number in reversed(range(turn // keys.INTERVAL)):
         first = number * keys.INTERVAL
@@ -43,21 +45,61 @@ def pack_ended(store: ObjectStore, prefix: str, turn: int) -> None:
     pack_before(store, prefix, turn + keys.INTERVAL, every=True)
 
 
+def pack_left(store: ObjectStore, prefix: str, parent: str) -> None:
+    """Pack the run that the one whose turns stand under ``prefix`` goes on from, by its first step,
+    whose parent has the key ``parent``: it has no end of its own.
+    """
+    left = _left_by(prefix, parent)
+    if left is not None:
+        pack_ended(store, left.prefix, left.turn)
+
+
+def _left_by(prefix: str, parent: str) -> keys.TurnKey | None:
+    """The step that a run begins with, if another run of the job has it.
+
+    A side run takes nothing over, nor does a fork, whose parent is another job's.
+    """
+    step, job = keys.parse_turn_key(parent), prefix.partition("/turns/")[0]
+    is_left = step is not None and step.job == job and step.prefix != prefix
+    return step if is_left and not _is_side(prefix) else None
+
+
 def pack_job(store: ObjectStore, job: str) -> None:
-    """Pack each run of a job: all of those that have ended, of others what is before their last
-    keyframe.
+    """Pack each run of a job: all of those that have ended or that another goes on from, of others
+    what is before their last keyframe.
     """
     if _packing(store) is None:
         return
-    ended = {key.rpartition("/")[2] for key in store.list(f"{job}/ends/")}
-    for run in store.folders(f"{job}/turns/"):
-        prefix = f"{job}/turns/{run}/"
-        turns = list(filter(None, map(keys.parse_turn_key, store.list(prefix))))
-        if run in ended:
-            pack_ended(store, prefix, max((place.turn for place in turns), default=0))
+    ended = {f"{job}/turns/{key.rpartition('/')[2]}/" for key in store.list(f"{job}/ends/")}
+    runs = {
+        prefix: list(filter(None, map(keys.parse_turn_key, store.list(prefix))))
+        for prefix in (f"{job}/turns/{run}/" for run in store.folders(f"{job}/turns/"))
+    }
+    for prefix, places in runs.items():
+        first = min((place.turn for place in places if place.kind == "step"), default=None)
+        parent = None if first is None else _parent(store, keys.step_key_in(prefix, first))
+        left = None if parent is None else _left_by(prefix, parent)
+        if left is not None:
+            ended.add(left.prefix)
+    for prefix, places in runs.items():
+        if prefix in ended:
+            pack_ended(store, prefix, max((place.turn for place in places), default=0))
         else:
-            steps = (place.turn for place in turns if place.kind == "step")
+            steps = (place.turn for place in places if place.kind == "step")
             pack_before(store, prefix, max(steps, default=0), every=True)
+
+
+def _parent(store: ObjectStore, step: str) -> str | None:
+    """The key of the step before; None where there is none, or that cannot be told."""
+    try:
+        parent = unseal(step, store.get(step), "step").header.get("parent")
+    except ArchiveError:
+        return None
+    return None if parent is None else str(parent["key"])
+
+
+def _is_side(prefix: str) -> bool:
+    return keys.is_side_run(unquote(prefix.rstrip("/").rpartition("/")[2]))
 
 
 def _packing(store: ObjectStore) -> Callable[[str, int], bool] | None:

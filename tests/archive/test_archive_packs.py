@@ -46,6 +46,7 @@ TURNS = 70
 JOB = "nightly/long"
 RUN = f"{JOB}/turns/a/"
 PACKS = [f"{JOB}/packs/a/0000000", f"{JOB}/packs/a/0000032"]
+LAST = f"{JOB}/packs/a/0000064"
 WISH = Wish("alice", "2026-05-01T00:00:00+00:00", "asked for")
 
 
@@ -598,7 +599,8 @@ def test_a_run_goes_on_from_a_packed_turn(made: dict[str, bytes], turn: int) -> 
     for (run, number), request in written.requests.items():
         assert fresh.wire_request(run, number) == request
     assert faults(fresh) == {}
-    assert list(inner.list(f"{JOB}/packs/a/")) == PACKS
+    # What it begins with is packed with all of its interval.
+    assert list(inner.list(f"{JOB}/packs/a/")) == [*PACKS, LAST][: 2 + turn // 64]
     assert list(inner.list(f"{JOB}/packs/b/")) == [
         keys.pack_key(f"{JOB}/turns/b/", first)
         for first in range((turn + 1) // 32 * 32, (turn + 40) // 32 * 32, 32)
@@ -613,11 +615,52 @@ def test_an_end_has_what_was_left_packed(made: dict[str, bytes]) -> None:
     JobArchive(store, "nightly", "long").write_end(
         NewEnd(run="a", turn=TURNS, parent=WRITTEN.refs["a", TURNS], status="succeeded")
     )
-    last = f"{JOB}/packs/a/{TURNS // 32 * 32:07d}"
-    assert list(store.inner.list(f"{JOB}/packs/")) == [*PACKS, last]
+    assert list(store.inner.list(f"{JOB}/packs/")) == [*PACKS, LAST]
     assert list(store.inner.list(RUN)) == []
     assert [key for key in store.list("") if key != keys.end_key(JOB, "a")] == KEYS
     assert list(store.folders(f"{JOB}/turns/")) == ["a"]
+
+
+def test_a_run_that_another_goes_on_from_is_packed_whole() -> None:
+    """With the first step of the next, also as a copy: it has no end of its own. A fork's first
+    step is no reason, nor a summary's, which are of the run that goes on.
+    """
+    alone = MemoryStore()
+    check_store(alone, "memory")
+    written, blocks_at = written_on(alone), blocks(random.Random(9), 3, 100)
+    target = PackedStore(MemoryStore())
+    check_store(target, "memory")
+    parent = written.refs["a", TURNS]
+    copy_archive(alone, target, all_jobs(alone), everything=True, tell=lambda _: None)
+    going = Written(JobArchive(target, "nightly", "long"))
+    fork = Written(JobArchive(target, "nightly", "fork"))
+    write_run(going, keys.side_run("a", "summary-71"), range(71, 72), parent, blocks_at)
+    write_run(fork, "c", range(TURNS + 1, TURNS + 2), parent, blocks_at)
+    assert list(target.inner.list(f"{JOB}/packs/")) == PACKS
+    first = write_run(going, "b", range(TURNS + 1, TURNS + 3), parent, blocks_at)
+    assert first is not None
+    copy = PackedStore(MemoryStore())
+    check_store(copy, "memory")
+    copy_archive(target, copy, all_jobs(target), everything=True, tell=lambda _: None)
+    for store in (target, copy):
+        assert list(store.inner.list(f"{JOB}/packs/")) == [*PACKS, LAST]
+        assert list(store.inner.list(RUN)) == []
+        assert faults(JobArchive(store, "nightly", "long")) == {}
+        assert (
+            JobArchive(store, "nightly", "long").wire_request("b", TURNS + 2)
+            == (going.requests["b", TURNS + 2])
+        )
+
+
+def test_a_run_that_ends_before_its_first_step_has_the_one_before_packed() -> None:
+    """As where a call fails right after a job went on in another run."""
+    target = PackedStore(MemoryStore())
+    written = written_on(target)
+    archive = JobArchive(target, "nightly", "long")
+    archive.write_end(
+        NewEnd(run="b", turn=TURNS + 1, parent=written.refs["a", TURNS], status="failed")
+    )
+    assert list(target.inner.list(f"{JOB}/packs/")) == [*PACKS, LAST]
 
 
 @pytest.mark.parametrize(("turns", "packs"), [(2, []), (5, PACKS[:1])])
