@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from contextlib import suppress
 
 from runtime.base.collector import loading
 from runtime.base.roles import roles_in
@@ -23,7 +24,8 @@ def main() -> None:
     del sys.argv[1:4]
     # Elsewhere a fork may not use what the system's own libraries have begun.
     if sys.platform == "linux":
-        with loading():
+        # The processes load it again, and say what is wrong.
+        with suppress(Exception), loading():
             # What the command imports when it knows what it is to do.
             from runtime.cli import running  # noqa: F401
             from runtime.worker import serving  # noqa: F401

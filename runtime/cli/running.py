@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
@@ -91,17 +91,20 @@ class Seen:
 async def run_batch(request: Request, reporter: Reporter) -> int:
     """Run or resume a batch; returns the exit code."""
     store = await asyncio.to_thread(archive_of, request.batch.store)
-    # A daemon: nobody waits for it where nothing is to be done after all.
-    if not _apart(request):
-        threading.Thread(target=_load, args=(request.batch, store), daemon=True).start()
+    crew = _crew_for(request) if _apart(request) else None
     try:
+        if crew is None:
+            # A daemon: nobody waits for it where nothing is to be done after all.
+            threading.Thread(target=_load, args=(request.batch, store), daemon=True).start()
+        elif await asyncio.to_thread(_has_work, request.batch, store):
+            await crew.load()
         with Interrupts(reporter.stop, f"to go on with the jobs: {request.again}") as interrupts:
             try:
                 reporter.waiting(
                     "connecting to the Temporal server, which is started if it is the embedded one"
                 )
                 async with connect(request.target) as connection:
-                    return await _run(request, reporter, connection, store, interrupts)
+                    return await _run(request, reporter, connection, store, interrupts, crew)
             except asyncio.CancelledError:
                 # Cancelled by whoever awaits this, and not by the user.
                 if not interrupts.asked.is_set():
@@ -110,6 +113,8 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
                 return INTERRUPTED
     finally:
         reporter.stop()
+        if crew is not None:
+            await crew.close()
 
 
 async def dry_run(request: Request, reporter: Reporter) -> int:
@@ -186,9 +191,9 @@ async def run_workers(
                 if wish.roles is not None and Role.MODELS not in wish.roles:
                     _tell_of_keys()
                 if size > 1:
-                    crew = _crew(_member(target, store_url, wish), size, wish)
+                    crew = _crew(target, store_url, wish)
                     async with attended(connection.client, state_home()):
-                        return await crew.work()
+                        return await crew.work(size)
                 await _serve(connection, store, wish)
         except asyncio.CancelledError:
             if not interrupts.asked.is_set():
@@ -237,15 +242,25 @@ def _member(target: Target, store: str | None, wish: Workers) -> list[str]:
     return ["worker", *words_of(target, store), "--processes", "1", *wish.options()]
 
 
-def _crew(member: Sequence[str], size: int, wish: Workers) -> Crew:
-    """So many processes, each of them a ``member``.
+def _crew_for(request: Request) -> Crew:
+    """The processes that work on a batch, where this one does not.
+
+    Raises:
+        InputError: if ``HOLDFAST_ROLES`` has no roles in it.
+    """
+    wish = Workers(batch=request.batch.batch, metrics=metrics_address())
+    return _crew(request.target, request.batch.store, wish)
+
+
+def _crew(target: Target, store: str | None, wish: Workers) -> Crew:
+    """Processes that do what is wished for.
 
     Raises:
         InputError: if ``HOLDFAST_ROLES`` has no roles in it.
     """
     # The tools of a queue are all that its workers call.
     roles = frozenset({Role.TOOLS}) if wish.queues else wish.roles or own_roles() or EVERY
-    return Crew(member, size, note, wish.environment, roles)
+    return Crew(_member(target, store, wish), note, wish.environment, roles)
 
 
 def _apart(request: Request) -> bool:
@@ -275,9 +290,10 @@ async def _worked_on(
     connection: Connection,
     store: ObjectStore,
     interrupts: Interrupts,
+    crew: Crew | None,
 ) -> AsyncIterator[None]:
-    """There are workers for the batch within the block."""
-    if not _apart(request):
+    """There are workers for the batch within the block: a crew, or this process."""
+    if crew is None:
         from runtime.worker.worker import running_worker
 
         limited = await Control(connection.client, store).queues(plan)
@@ -286,23 +302,21 @@ async def _worked_on(
             yield
         return
     size = request.workers or fitting_size(open_jobs, shared=connection.embedded is not None)
-    wish = Workers(batch=request.batch.batch, metrics=metrics_address())
-    crew = _crew(_member(request.target, request.batch.store, wish), size, wish)
     interrupts.abandons(crew.kill)
     async with (
-        beside(_kept(crew, request.again), "crew"),
+        beside(_kept(crew, size, request.again), "crew"),
         attended(connection.client, state_home()),
     ):
         yield
 
 
-async def _kept(crew: Crew, again: str) -> NoReturn:
-    """Keep a crew at work.
+async def _kept(crew: Crew, size: int, again: str) -> NoReturn:
+    """Keep so many of a crew at work.
 
     Raises:
         InputError: if its processes refuse what they are given.
     """
-    code = await crew.work()
+    code = await crew.work(size)
     raise InputError(
         f"no worker is left: each would end with exit code {code}, for the reason above. The jobs"
         f" stay as they are; to go on with them: {again}"
@@ -315,6 +329,7 @@ async def _run(
     connection: Connection,
     store: ObjectStore,
     interrupts: Interrupts,
+    crew: Crew | None,
 ) -> int:
     control = Control(connection.client, store)
     reporter.waiting("asking how the jobs stand")
@@ -325,7 +340,7 @@ async def _run(
     left = len(plan.ids) - len(seen.outcomes)
     if left or await _asked(connection, lambda: goes_on(control, plan)):
         reporter.waiting("starting a worker: loading the model library and the interpreter")
-        async with _worked_on(request, plan, max(left, 1), connection, store, interrupts):
+        async with _worked_on(request, plan, max(left, 1), connection, store, interrupts, crew):
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")

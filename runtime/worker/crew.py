@@ -49,14 +49,13 @@ BAD_INPUT = 2
 
 @dataclass
 class Crew:
-    """``size`` processes that each run the command ``holdfast`` with ``arguments``.
+    """Processes that each run the command ``holdfast`` with ``arguments``.
 
     ``tell`` is given a line for each that ends by itself. What all of them load is that of workers
     of ``roles``.
     """
 
     arguments: Sequence[str]
-    size: int
     tell: Callable[[str], None]
     environment: Callable[[int], Mapping[str, str]] = lambda number: {}
     """More variables of the process of that number, from 1."""
@@ -66,12 +65,16 @@ class Crew:
     def _nursery(self) -> Nursery:
         return Nursery(command(MEMBER, path=True), [told(self.roles), *self.arguments])
 
-    async def work(self) -> int:
-        """Keep them running until cancelled, and then let them drain.
+    async def load(self) -> None:
+        """Have what they need loaded from now on: there will probably be work for them."""
+        await self._nursery.begin()
+
+    async def work(self, size: int) -> int:
+        """Keep so many running until cancelled, and then let them drain.
 
         Returns early, with the exit code, if one ends that no other try would help.
         """
-        keeping = [asyncio.create_task(self._keep(number + 1)) for number in range(self.size)]
+        keeping = [asyncio.create_task(self._keep(number + 1)) for number in range(size)]
         try:
             done, _ = await asyncio.wait(keeping, return_when=asyncio.FIRST_COMPLETED)
             return next(iter(done)).result()
@@ -79,8 +82,12 @@ class Crew:
             for task in keeping:
                 task.cancel()
             await asyncio.gather(*keeping, return_exceptions=True)
-            # What has not drained by then is done again by others; left alone it might never end.
-            await self._nursery.drain(PATIENCE)
+            await self.close()
+
+    async def close(self) -> None:
+        """Let them drain, and nothing stay of them."""
+        # What has not drained by then is done again by others; left alone it might never end.
+        await self._nursery.drain(PATIENCE)
 
     def kill(self) -> None:
         """End them at once: what they are doing is done again by others."""

@@ -6,9 +6,9 @@ others what nobody has written to since. A nursery has one thread and no connect
 nothing else: what a fork would leave in an unknown state does not exist yet.
 
 The two talk over a socket, a JSON document a line. A request is an object: more variables of the
-process to fork. The nursery answers each with the process id, in their order, and tells of each
-that has ended with an array: its id and its exit code, negative for the signal that killed it. It
-ends when the other end is closed and no process is left.
+process to fork. The nursery answers each with the process id, in their order, or with null where it
+cannot fork, and tells of each that has ended with an array: its id and its exit code, negative for
+the signal that killed it. It ends when the other end is closed and no process is left.
 
 ``multiprocessing``'s fork server is no help here: it begins with whatever modules the current
 directory has, under our packages' names.
@@ -23,6 +23,7 @@ import os
 import select
 import signal
 import socket
+import sys
 from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -65,21 +66,34 @@ def forks(channel: socket.socket) -> None:
         asked = bool(received)
         *requests, unread = (unread + received).split(b"\n")
         for request in requests:
-            if pid := os.fork():
-                living += 1
-                _tell(channel, pid)
-                continue
-            signal.set_wakeup_fd(-1)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-            for descriptor in (woken, wakes, channel.detach()):
-                os.close(descriptor)
-            _be_called(WORKER)
-            os.setsid()
-            os.environ.update(json.loads(request))
-            return
+            # A process is told of at once, and what it is sent before it heeds signals must wait.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _DRAINED_BY)
+            pid = _forked()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
+                for descriptor in (woken, wakes, channel.detach()):
+                    os.close(descriptor)
+                _be_called(WORKER)
+                os.setsid()
+                os.environ.update(json.loads(request))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _DRAINED_BY)
+            if pid == 0:
+                return
+            living += pid is not None
+            _tell(channel, pid)
     # The processes run what was registered for the end, each for itself.
     os._exit(0)
+
+
+def _forked() -> int | None:
+    """What ``os.fork`` returns; None where the machine has no room for another process."""
+    try:
+        return os.fork()
+    except OSError as error:
+        sys.stderr.write(f"error: no process can be forked: {error.strerror}\n")
+        return None
 
 
 def _be_called(name: str) -> None:
@@ -134,7 +148,7 @@ class Forked:
 
 class Nursery:
     """The nursery that ``command`` runs, which is given the number of the socket that it has
-    inherited, and then ``arguments``. Nothing is started before the first process is asked for.
+    inherited, and then ``arguments``. It is started when the first process is asked for, or before.
     """
 
     def __init__(self, command: Sequence[str], arguments: Sequence[str]) -> None:
@@ -147,13 +161,19 @@ class Nursery:
         self._living: dict[int, Forked] = {}
         self._beginning = asyncio.Lock()
 
-    async def start(self, variables: Mapping[str, str]) -> Forked:
-        """A process that has ``variables`` besides. Where the nursery cannot load what it is to
-        load, one that has ended with its exit code.
-        """
+    async def begin(self) -> None:
+        """Start it, if there is none; it loads what it is to load."""
         async with self._beginning:
             if self._hearing is None or self._hearing.done():
                 await self._begin()
+
+    async def start(self, variables: Mapping[str, str]) -> Forked:
+        """A process that has ``variables`` besides.
+
+        Where there can be none, one that has ended: with the exit code of the nursery if that has
+        ended, else with 1.
+        """
+        await self.begin()
         assert self._writer is not None
         answer: asyncio.Future[Forked] = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
@@ -188,21 +208,29 @@ class Nursery:
         ours, its = socket.socketpair()
         # First: behind the start nothing is to be waited for that might be cancelled.
         reader, writer = await asyncio.open_connection(sock=ours)
-        with its:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                str(its.fileno()),
-                *self._arguments,
-                pass_fds=[its.fileno()],
-                # Never written to: it ends when this process does, which ``leave_with_parent``
-                # waits for.
-                stdin=asyncio.subprocess.PIPE,
-                # Ctrl-C reaches the one that started it, which tells the others once.
-                start_new_session=True,
-            )
+        try:
+            process = await self._started(its)
+        except BaseException:
+            writer.close()
+            raise
+        finally:
+            its.close()
         self._process, self._writer = process, writer
         hearing = self._hear(reader, writer, process)
         self._hearing = asyncio.create_task(hearing, name="nursery")
+
+    async def _started(self, channel: socket.socket) -> Process:
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            str(channel.fileno()),
+            *self._arguments,
+            pass_fds=[channel.fileno()],
+            # Never written to: it ends when this process does, which ``leave_with_parent`` waits
+            # for.
+            stdin=asyncio.subprocess.PIPE,
+            # Ctrl-C reaches the one that started it, which tells the others once.
+            start_new_session=True,
+        )
 
     async def _hear(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process: Process
@@ -213,8 +241,10 @@ class Nursery:
                 match json.loads(line):
                     case [int(pid), int(code)]:
                         self._living.pop(pid).has_ended(code)
-                    case pid:
+                    case int(pid):
                         self._is_forked(Forked(pid))
+                    case None:
+                        self._is_stillborn(process, 1)
         writer.close()
         code = await process.wait()
         # Nobody else would tell how its processes end.
@@ -223,13 +253,16 @@ class Nursery:
             forked.has_ended(-signal.SIGKILL)
         self._living.clear()
         while self._asked:
-            self._answer(stillborn := Forked(process.pid))
-            stillborn.has_ended(code)
+            self._is_stillborn(process, code)
 
     def _is_forked(self, forked: Forked) -> None:
         self._living[forked.pid] = forked
         if not self._answer(forked):
             forked.send_signal(signal.SIGTERM)
+
+    def _is_stillborn(self, nursery: Process, code: int) -> None:
+        self._answer(stillborn := Forked(nursery.pid))
+        stillborn.has_ended(code)
 
     def _answer(self, forked: Forked) -> bool:
         """Give a process to the first who has asked for one and still waits, and say whether."""

@@ -121,7 +121,7 @@ def test_all_processes_end_with_the_one_that_started_them(place: Path, how: sign
 def test_no_other_try_helps_a_process_that_is_given_bad_input() -> None:
     """The crew ends as its first process does, instead of starting it for ever."""
     told: list[str] = []
-    assert asyncio.run(Crew(["worker", "--batch", "no name"], 2, told.append).work()) == 2
+    assert asyncio.run(Crew(["worker", "--batch", "no name"], told.append).work(2)) == 2
     assert told[0].endswith("ended (exit code 2), and so would any other")
 
 

@@ -26,6 +26,16 @@ match sys.argv[2]:
     case "loads":
         # For as long as nobody writes there.
         open(sys.argv[3]).read()
+    case "forks-once":
+        fork, room = os.fork, [True]
+
+        def forked():
+            if not room:
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+            room.pop()
+            return fork()
+
+        os.fork = forked
 forks(channel)
 signal.signal(signal.SIGTERM, lambda *_: os._exit(15))
 with open(os.environ["TOLD"], "w") as told:
@@ -103,6 +113,28 @@ async def test_it_waits_for_its_processes_to_drain(tmp_path: Path, number: int) 
         assert await process.wait() == 15
         assert name_of(parent) == NURSERY
     assert name_of(parent) == ""
+
+
+async def test_what_is_sent_right_after_the_fork_arrives(tmp_path: Path) -> None:
+    """It was lost where the process had not come to heed signals."""
+    async with nursery("ready") as made:
+        for number in range(10):
+            process = await made.start({"TOLD": str(tmp_path / str(number))})
+            process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(60):
+                # By the handler of the program, or before that is in place.
+                assert await process.wait() in {15, -signal.SIGTERM}
+
+
+async def test_one_that_cannot_fork_has_others_work_on(tmp_path: Path) -> None:
+    """Who asked is told of a process that has ended; the next one is tried again."""
+    async with nursery("forks-once") as made:
+        first = await made.start({"TOLD": str(tmp_path / "first")})
+        await told(tmp_path / "first")
+        assert await (await made.start({})).wait() == 1
+        assert await (await made.start({})).wait() == 1
+        assert name_of(first.pid) == WORKER
+    assert await first.wait() == 15
 
 
 async def test_one_that_cannot_load_is_told_of(tmp_path: Path) -> None:
