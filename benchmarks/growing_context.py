@@ -18,6 +18,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 
+from benchmarks.history_size import plain_bytes
 from runtime.archive.job import JobArchive
 from runtime.base.tokens import encoding
 from runtime.job.stops import JobStatus
@@ -103,7 +104,9 @@ def _lay_out(stage: Stage, calls: int, tokens: int) -> None:
 
 
 async def _history_sizes(stage: Stage, archive: JobArchive) -> dict[int, int]:
-    """By call: the bytes of the histories of all runs up to the scheduling of the next call."""
+    """By call: the bytes of the histories of all runs up to the scheduling of the next call, before
+    they are compressed: the files here are one line again and again.
+    """
     sizes: dict[int, int] = {}
     total, call = 0, 0
     for run in archive.runs():
@@ -114,7 +117,7 @@ async def _history_sizes(stage: Stage, archive: JobArchive) -> dict[int, int]:
             name = event.activity_task_scheduled_event_attributes.activity_id
             if name.startswith("turn-") and name.removeprefix("turn-").isdigit():
                 call = int(name.removeprefix("turn-"))
-            total += event.ByteSize()
+            total += plain_bytes(event)
             sizes[call] = total
     return sizes
 

@@ -26,6 +26,8 @@ from temporalio.client import Client, WorkflowHistory
 from activities.contracts import TurnCall, TurnReply
 from runtime.archive import keys
 from runtime.job.stops import JobStatus
+from runtime.server.authentic.compression import decompressed
+from runtime.server.authentic.encryption import payloads_in
 from tests.servers.temporal_server import temporal_server
 from tests.workflow.stage import Stage
 
@@ -144,11 +146,17 @@ def turn_sizes(history: WorkflowHistory) -> list[TurnSize]:
             sizes.append(TurnSize(turn=int(call[1])))
         if sizes:
             size = sizes[-1]
-            size.bytes += event.ByteSize()
+            size.bytes += plain_bytes(event)
             size.events += 1
             size.text_bytes += sum(len(text.encode()) for text in _new_texts(event))
             size.activities += [name] if name else []
     return sizes
+
+
+def plain_bytes(event: HistoryEvent) -> int:
+    """The bytes of an event whose payloads are as they were before they were compressed."""
+    saved = sum(len(decompressed(one).data) - len(one.data) for one in payloads_in(event))
+    return event.ByteSize() + saved
 
 
 def _new_texts(event: HistoryEvent) -> Iterator[str]:
@@ -164,7 +172,7 @@ def _new_texts(event: HistoryEvent) -> Iterator[str]:
 
 def _read(kind: type[Read], payload: Payload) -> Read | None:
     try:
-        return kind.model_validate_json(payload.data)
+        return kind.model_validate_json(decompressed(payload).data)
     except ValueError:
         return None
 

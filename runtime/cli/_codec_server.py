@@ -47,6 +47,9 @@ from runtime.server.authentic.encryption import (
 MOST_BYTES = 64 << 20
 """The longest request that is read."""
 
+MOST_SHOWN = 256 << 20
+"""The longest answer: a short request may ask for what is long."""
+
 _LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _LOOPBACK_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _JSON = base64.b64encode(b"json/plain").decode()
@@ -305,7 +308,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.BAD_REQUEST, 'expected {"payloads": [...]}')
             return
         if operation == "decode":
-            payloads = [decoded(self.objects, one, self.opened_with) for one in payloads]
+            shown, length = [], 0
+            for payload in payloads:
+                shown.append(decoded(self.objects, payload, self.opened_with))
+                length += len(str(shown[-1].get("data", "")))
+                if length > MOST_SHOWN:
+                    self._refuse(
+                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_SHOWN} bytes are shown"
+                    )
+                    return
+            payloads = shown
         self._answer(HTTPStatus.OK, json.dumps({"payloads": payloads}).encode())
 
     def _holds_token(self) -> bool:

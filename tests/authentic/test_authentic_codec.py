@@ -129,7 +129,15 @@ async def test_what_is_short_or_hardly_would_be_shorter_stays_readable() -> None
     assert await at.decode(payloads) == values
 
 
-@pytest.mark.parametrize("data", [b"", b"no frame", zstandard.compress(b"no payload")])
+TOO_LONG = zstandard.compress(Payload(data=b"x" * (9 << 20)).SerializeToString())
+SAYS_TOO_MUCH = b"\x28\xb5\x2f\xfd\xe0" + (1 << 46).to_bytes(8, "little") + b"\x01\0\0"
+SAYS_NOTHING = zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 100)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no frame", zstandard.compress(b"no payload"), TOO_LONG, SAYS_TOO_MUCH, SAYS_NOTHING],
+)
 def test_what_is_no_compressed_payload_is_told(data: bytes) -> None:
     """As one who sends the endpoint of ``holdfast codec`` something may find."""
     with pytest.raises(ValueError, match="no compressed payload"):

@@ -16,7 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from temporalio.api.common.v1 import Payload
 
+from runtime.server.authentic.compression import compressed
 from tests.cli.command_line import CommandLine, script
 from tests.cli.temporal_cli import history
 
@@ -139,6 +141,23 @@ def test_payloads_without_references_come_back_as_they_are(cli: CommandLine) -> 
         assert ask(address, "POST", "/decode", "{}").status == 400
         assert ask(address, "POST", "/other", body).status == 404
         assert ask(address, "GET", "/").status == 200
+
+
+def test_what_is_shown_has_a_bound(cli: CommandLine) -> None:
+    """A request of a few kilobytes may ask for gigabytes."""
+    long = compressed(Payload(metadata={"encoding": b"json/plain"}, data=b" " * (8 << 20)))
+    one = {
+        "metadata": {name: b64encode(text).decode() for name, text in long.metadata.items()},
+        "data": b64encode(long.data).decode(),
+    }
+    with codec(cli) as address:
+        answers = [
+            ask(address, "POST", "/decode", json.dumps({"payloads": [one] * count}))
+            for count in (2, 26)
+        ]
+        assert [answer.status for answer in answers] == [200, 413]
+        assert len(answers[0].body) > 20_000_000  # type: ignore[attr-defined]
+        assert b"bytes are shown" in answers[1].body  # type: ignore[attr-defined]
 
 
 def test_only_pages_of_this_machine_and_named_ones_are_served(cli: CommandLine) -> None:

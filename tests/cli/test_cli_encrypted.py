@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.cli.main import main
+from runtime.server.authentic.compression import COMPRESSED
 from tests.cli.command_line import CommandLine, script
 
 GOAL, STATEMENT, RESULT, TOLD = "goal-of-nobody", "word_of_nobody", "end-of-nobody", "no-of-nobody"
@@ -55,6 +56,8 @@ def test_nothing_of_a_job_stands_in_the_database(
     monkeypatch.setenv(KEYS, f"one {key}")
     run(own_cli, "secret")
     assert found(own_cli.home) == set()
+    # What is only compressed would not be found.
+    assert COMPRESSED not in database(own_cli.home)
     assert own_cli("verify", "secret/a").code == 0
     again = own_cli("replay", "secret/a", "--from", "2", "--mode", "reexecute", "--frozen")
     assert again.code == 0, again.err

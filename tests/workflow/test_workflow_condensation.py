@@ -11,6 +11,7 @@ import pytest
 from small_windows import WINDOW, AnthropicWindow, OpenAIWindow, SmallWindow
 from stage import Stage, activities_of
 
+from benchmarks.history_size import plain_bytes
 from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
@@ -120,9 +121,7 @@ async def test_a_job_with_a_small_window_runs_on(
         r.usage.total for r in taken
     )
     history = await stage.history()
-    assert sum(event.ByteSize() for event in history.events) / turns < 6_000, (
-        "history grows with what is new"
-    )
+    assert sum(map(plain_bytes, history.events)) / turns < 6_000, "history grows with what is new"
 
 
 async def test_refusals_of_many_providers_are_answered(stage: Stage) -> None:

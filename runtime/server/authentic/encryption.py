@@ -119,10 +119,11 @@ def key_id(payload: Payload) -> str:
 def missing_keys(message: Message, keys: EncryptionKeys | None) -> set[str]:
     """The ids of keys that some payload within ``message`` needs and that are not there."""
     known = set() if keys is None else {name for name, _ in keys.keys}
-    return {key_id(one) for one in _payloads(message) if is_encrypted(one)} - known
+    return {key_id(one) for one in payloads_in(message) if is_encrypted(one)} - known
 
 
-def _payloads(message: Message) -> Iterator[Payload]:
+def payloads_in(message: Message) -> Iterator[Payload]:
+    """All payloads within a message, such as an event of a history."""
     if isinstance(message, Payload):
         yield message
         return
@@ -134,7 +135,7 @@ def _payloads(message: Message) -> Iterator[Payload]:
         else:
             values = [value] if isinstance(value, Message) else list(value)
         for one in values:
-            yield from _payloads(one)
+            yield from payloads_in(one)
 
 
 def encryption_keys(environment: Mapping[str, str] | None = None) -> EncryptionKeys | None:
