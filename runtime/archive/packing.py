@@ -59,7 +59,7 @@ def _left_by(prefix: str, parent: str) -> keys.TurnKey | None:
 
     A side run takes nothing over, nor does a fork, whose parent is another job's.
     """
-    step, job = keys.parse_turn_key(parent), prefix.partition("/turns/")[0]
+    step, job = keys.parse_turn_key(parent), prefix.rstrip("/").rpartition("/turns/")[0]
     is_left = step is not None and step.job == job and step.prefix != prefix
     return step if is_left and not _is_side(prefix) else None
 
@@ -95,7 +95,9 @@ def _parent(store: ObjectStore, step: str) -> str | None:
         parent = unseal(step, store.get(step), "step").header.get("parent")
     except ArchiveError:
         return None
-    return None if parent is None else str(parent["key"])
+    # What is no address is told by ``verify``.
+    key = parent.get("key") if isinstance(parent, dict) else None
+    return key if isinstance(key, str) else None
 
 
 def _is_side(prefix: str) -> bool:

@@ -652,6 +652,33 @@ def test_a_run_that_another_goes_on_from_is_packed_whole() -> None:
         )
 
 
+def test_so_is_one_of_a_job_that_is_called_turns() -> None:
+    """As a part of the keys is."""
+    store = PackedStore(MemoryStore())
+    written = Written(JobArchive(store, "nightly", "turns"))
+    layout_at = blocks(random.Random(9), 3, 100)
+    parent = write_run(written, "a", range(1, 21), None, layout_at)
+    write_run(written, "b", range(21, 22), parent, layout_at)
+    assert list(store.inner.list("nightly/turns/packs/")) == ["nightly/turns/packs/a/0000000"]
+
+
+@pytest.mark.parametrize("parent", ["x", 3, {"k": 1}])
+def test_a_copy_goes_on_where_a_first_step_names_no_parent(parent: object) -> None:
+    """``verify`` tells of it, there and here."""
+    source, target = MemoryStore(), PackedStore(MemoryStore())
+    for store in (source, target):
+        check_store(store, "memory")
+    written = written_on(source, 20)
+    write_run(written, "b", range(21, 22), written.refs["a", 20], blocks(random.Random(9), 3, 100))
+    key = keys.step_key(JOB, "b", 21)
+    step = unseal(key, source.get(key))
+    source.remove(key)
+    parts = tuple(step.parts())
+    source.put_if_absent(key, seal(key, header({**step.header, "parent": parent}, parts), parts)[0])
+    copy_archive(source, target, all_jobs(source), everything=True, tell=lambda _: None)
+    assert target.get(key) == source.get(key)
+
+
 def test_a_run_that_ends_before_its_first_step_has_the_one_before_packed() -> None:
     """As where a call fails right after a job went on in another run."""
     target = PackedStore(MemoryStore())
