@@ -216,9 +216,8 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
                 if isinstance(event, Retried):
                     continue
                 yield await asyncio.to_thread(_told, event, control.store)
-        if plan.spec.on_finish is not None:
-            # By this worker: else the end would be told when another comes.
-            await until_told(control, plan.batch, asyncio.Event())
+        # By this worker: else the batch would hear of its end, and tell it, when another comes.
+        await until_told(control, plan.batch, frozenset(plan.ids), asyncio.Event())
 
 
 def _told(event: Turn | Ended | Silent, store: ObjectStore) -> Event:

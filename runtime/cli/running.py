@@ -352,10 +352,12 @@ async def _run(
             )
             try:
                 interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
-                if plan.spec.on_finish is not None and not interrupted:
-                    reporter.waiting(f"telling {plan.spec.on_finish.shown} of the end")
-                    await until_told(control, plan.batch, interrupts.asked)
-                    interrupted = interrupts.asked.is_set()
+                if not interrupted:
+                    on_finish = plan.spec.on_finish
+                    if on_finish is not None:
+                        reporter.waiting(f"telling {on_finish.shown} of the end")
+                    await until_told(control, plan.batch, frozenset(plan.ids), interrupts.asked)
+                    interrupted = on_finish is not None and interrupts.asked.is_set()
             finally:
                 watching.cancel()
     summary = await asyncio.to_thread(_summary, control, plan, seen)

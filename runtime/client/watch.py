@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from temporalio.service import RPCError
@@ -35,6 +34,9 @@ long, and one that sleeps.
 """
 LAST_TRIES = 3
 """How often a batch that has ended is asked for what it had to tell, if no worker answers."""
+
+MOST_TOLD = 50
+"""How often a batch is asked that answers and does not know yet that a job has ended."""
 
 MOST_STILL = 5
 """Rounds after which a batch is asked again all of whose open jobs sleep."""
@@ -314,21 +316,35 @@ class Watch:
         )
 
 
-async def until_told(control: Control, batch: str, asked: asyncio.Event) -> None:
-    """Wait until the batch, of which all jobs have ended, has told of its end (``on_finish``), or
-    somebody has ``asked`` to stop; the tries at that are bounded. A server that is away is asked
-    again.
+async def until_told(
+    control: Control, batch: str, own: frozenset[str], asked: asyncio.Event
+) -> None:
+    """Wait until the batch, whose jobs ``own`` have ended, has ended too, and has told of that
+    (``on_finish``); or has others' jobs, or somebody has ``asked`` to stop. The tries at telling
+    are bounded. A server that is away is asked again.
 
-    Needs a worker of the batch.
+    Needs a worker of the batch. One that leaves when it has heard of the last end by itself leaves
+    a batch that has not heard of it, and stays open for whoever watches it.
     """
-    while not asked.is_set():
-        try:
-            news = await control.batch_news(batch, 0)
-        except RPCError as error:
-            if not is_passing(error):
-                raise
-        else:
-            if news is None or news.open or news.waiting:
+    ending = asyncio.create_task(control.batch_end(batch))
+    stopping = asyncio.create_task(asked.wait())
+    # It ends as a rule in the moment in which its last job does.
+    waits, still_open = {ending, stopping}, 0
+    try:
+        while still_open < MOST_TOLD:
+            await asyncio.wait(waits, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if asked.is_set():
                 return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asked.wait(), POLL_SECONDS)
+            waits = {stopping}
+            try:
+                news = await control.batch_news(batch, 0)
+            except RPCError as error:
+                if not is_passing(error):
+                    raise
+                continue
+            if news is None or news.waiting or not own.issuperset(news.open):
+                return
+            still_open += bool(news.open)
+    finally:
+        ending.cancel()
+        stopping.cancel()

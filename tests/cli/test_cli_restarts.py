@@ -12,9 +12,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.archive.stores import open_store
+from runtime.client import watch
 from runtime.client.control import Control
 from runtime.client.restarts import TRIES, through_restarts
-from runtime.client.watch import until_told
+from runtime.client.watch import MOST_TOLD, until_told
 from workflows.messages import BatchNews
 
 
@@ -91,5 +92,61 @@ async def test_a_server_that_is_away_while_an_end_is_told_is_waited_for(
     client = await Client.connect("127.0.0.1:1", lazy=True)
     batch = Batch(client, open_store(str(tmp_path)), server)
     with pytest.raises(RPCError) if asked == 1 else nullcontext():
-        await until_told(batch, "night", asyncio.Event())
+        await until_told(batch, "night", frozenset(), asyncio.Event())
     assert server.asked == asked
+
+
+@dataclass(frozen=True)
+class Behind(Control):
+    """A client's side of a batch that hears late of the ends of its jobs ``a`` and ``b``."""
+
+    news: list[BatchNews | None]
+
+    async def batch_news(self, batch: str, known: int) -> BatchNews | None:
+        """The next of what it says, and the last again and again."""
+        return self.news.pop(0) if len(self.news) > 1 else self.news[0]
+
+    async def batch_end(self, batch: str) -> None:
+        """It has not ended yet."""
+        await asyncio.Event().wait()
+
+
+SILENT, BOTH, OTHERS = BatchNews(), BatchNews(open=("a", "b")), BatchNews(open=("a", "c"))
+
+
+@pytest.mark.parametrize(
+    ("news", "left"),
+    [
+        # It has not heard of both, then of one, no worker answers, it has ended.
+        ([BOTH, BatchNews(open=("b",)), SILENT, SILENT, None, OTHERS], [OTHERS]),
+        # Another command's job runs, or waits.
+        ([BOTH, OTHERS, None], [None]),
+        ([BatchNews(open=("a",), waiting=1), None], [None]),
+        # However that came about: it is not waited for for ever.
+        ([*[BOTH] * (MOST_TOLD + 2), None], [BOTH, BOTH, None]),
+    ],
+)
+async def test_nobody_leaves_before_the_batch_has_heard_of_its_last_end(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    news: list[BatchNews | None],
+    left: list[BatchNews | None],
+) -> None:
+    """A run that heard of an end from the job itself left a batch that stayed open, as nobody was
+    left to tell it, and ``watch`` waited for that for ever.
+    """
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.001)
+    client = await Client.connect("127.0.0.1:1", lazy=True)
+    batch = Behind(client, open_store(str(tmp_path)), news)
+    await until_told(batch, "night", frozenset({"a", "b"}), asyncio.Event())
+    assert batch.news == left
+
+
+async def test_who_asks_to_stop_waits_for_no_batch(tmp_path: Path) -> None:
+    """Ctrl-C, while it has not heard of the last end."""
+    client = await Client.connect("127.0.0.1:1", lazy=True)
+    batch, asked = Behind(client, open_store(str(tmp_path)), [BOTH]), asyncio.Event()
+    waiting = asyncio.create_task(until_told(batch, "night", frozenset({"a", "b"}), asked))
+    await asyncio.sleep(0)
+    asked.set()
+    await waiting
