@@ -17,7 +17,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore, open_store
 from runtime.base.values import StepRef
 from runtime.cli.main import main
-from tests.cli.command_line import Done
+from tests.cli.command_line import Done, unpack
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, eventful_job, rich_archive, segment, step_record
@@ -430,6 +430,7 @@ def test_verify_tells_clean_from_damaged(read: Reader) -> None:
         ],
     )
     eventful_job(read.objects, job="second")
+    unpack(read.store)
     key = "nightly/second/turns/a/00000/0000033.step"
     path = read.store / key
     path.chmod(0o644)
