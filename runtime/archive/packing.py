@@ -5,11 +5,12 @@ first step of a run that goes on from it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from urllib.parse import unquote
 
 from runtime.archive import keys
-from runtime.archive.container import unseal
+from runtime.archive.lineage import Lineage
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ArchiveError
 
@@ -48,20 +49,12 @@ def pack_ended(store: ObjectStore, prefix: str, turn: int) -> None:
 def pack_left(store: ObjectStore, prefix: str, parent: str) -> None:
     """Pack the run that the one whose turns stand under ``prefix`` goes on from, by its first step,
     whose parent has the key ``parent``: it has no end of its own.
-    """
-    left = _left_by(prefix, parent)
-    if left is not None:
-        pack_ended(store, left.prefix, left.turn)
-
-
-def _left_by(prefix: str, parent: str) -> keys.TurnKey | None:
-    """The step that a run begins with, if another run of the job has it.
 
     A side run takes nothing over, nor does a fork, whose parent is another job's.
     """
     step, job = keys.parse_turn_key(parent), prefix.rstrip("/").rpartition("/turns/")[0]
-    is_left = step is not None and step.job == job and step.prefix != prefix
-    return step if is_left and not _is_side(prefix) else None
+    if step is not None and step.job == job and step.prefix != prefix and not _is_side(prefix):
+        pack_ended(store, step.prefix, step.turn)
 
 
 def pack_job(store: ObjectStore, job: str) -> None:
@@ -75,12 +68,7 @@ def pack_job(store: ObjectStore, job: str) -> None:
         prefix: list(filter(None, map(keys.parse_turn_key, store.list(prefix))))
         for prefix in (f"{job}/turns/{run}/" for run in store.folders(f"{job}/turns/"))
     }
-    for prefix, places in runs.items():
-        first = min((place.turn for place in places if place.kind == "step"), default=None)
-        parent = None if first is None else _parent(store, keys.step_key_in(prefix, first))
-        left = None if parent is None else _left_by(prefix, parent)
-        if left is not None:
-            ended.add(left.prefix)
+    ended |= {left for prefix in runs for left in _left_before(store, job, prefix)}
     for prefix, places in runs.items():
         if prefix in ended:
             pack_ended(store, prefix, max((place.turn for place in places), default=0))
@@ -89,19 +77,22 @@ def pack_job(store: ObjectStore, job: str) -> None:
             pack_before(store, prefix, max(steps, default=0), every=True)
 
 
-def _parent(store: ObjectStore, step: str) -> str | None:
-    """The key of the step before; None where there is none, or that cannot be told."""
-    try:
-        parent = unseal(step, store.get(step), "step").header.get("parent")
-    except ArchiveError:
-        return None
-    # What is no address is told by ``verify``.
-    key = parent.get("key") if isinstance(parent, dict) else None
-    return key if isinstance(key, str) else None
+def _left_before(store: ObjectStore, job: str, prefix: str) -> Iterator[str]:
+    """The prefix of the job's run that another goes on from, if there is one; what cannot be read
+    is told by ``verify``.
+    """
+    with suppress(ArchiveError, TypeError, KeyError):
+        *before, span = Lineage(store, job, {}).spans(_run(prefix))
+        if before and before[-1].job == span.job and not _is_side(prefix):
+            yield before[-1].prefix
 
 
 def _is_side(prefix: str) -> bool:
-    return keys.is_side_run(unquote(prefix.rstrip("/").rpartition("/")[2]))
+    return keys.is_side_run(_run(prefix))
+
+
+def _run(prefix: str) -> str:
+    return unquote(prefix.rstrip("/").rpartition("/")[2])
 
 
 def _packing(store: ObjectStore) -> Callable[[str, int], bool] | None:
