@@ -140,6 +140,13 @@ def wait_for(
         time.sleep(0.005)
 
 
+def name_of(pid: int) -> str:
+    """What the kernel calls a process; nothing if there is none."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
 def descendants(pid: int, mark: bytes) -> set[int]:
     """The ids of a process's children, and theirs, whose command line has ``mark`` in it, words
     ended by a null byte.

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ import pytest
 from runtime.worker import crew
 from runtime.worker.crew import Crew, fitting_size
 from runtime.worker.nursery import NURSERY, WORKER
-from tests.kill.processes import DEADLINE, holdfast, processes_of, wait_for
+from tests.kill.processes import DEADLINE, holdfast, name_of, processes_of, wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -56,12 +55,7 @@ def nurseries(home: Path) -> set[int]:
 
 
 def _called(name: str, home: Path) -> set[int]:
-    found = set()
-    for pid in processes_of(home):
-        with suppress(OSError):
-            if Path(f"/proc/{pid}/comm").read_text().strip() == name:
-                found.add(pid)
-    return found
+    return {pid for pid in processes_of(home) if name_of(pid) == name}
 
 
 def ends(home: Path) -> int:

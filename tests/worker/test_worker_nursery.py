@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from runtime.worker.nursery import NURSERY, WORKER, Forked, Nursery
 from tests.eventually import eventually
+from tests.kill.processes import name_of
 
 PROGRAM = """
 import os, signal, socket, sys
@@ -57,17 +58,23 @@ async def nursery(*arguments: str) -> AsyncIterator[Nursery]:
         await asyncio.wait_for(made.drain(60), 60)
 
 
+@asynccontextmanager
+async def loading(folder: Path) -> AsyncIterator[tuple[Nursery, asyncio.Task[Forked], int]]:
+    """A nursery that loads until a descriptor is closed, and has been asked for a process, which
+    would tell of itself in ``told``.
+    """
+    gate = folder / "gate"
+    os.mkfifo(gate)
+    async with nursery("loads", str(gate)) as made:
+        asked = asyncio.create_task(made.start({"TOLD": str(folder / "told")}))
+        # It has begun when it reads there.
+        yield made, asked, await asyncio.to_thread(os.open, gate, os.O_WRONLY)
+
+
 async def told(path: Path) -> list[str]:
     """What a process says of itself."""
     await eventually(lambda: path.exists() and path.read_text().endswith("\n"), "it has told")
     return path.read_text().split(maxsplit=2)  # noqa: ASYNC240
-
-
-def name_of(pid: int) -> str:
-    """What the kernel calls a process; nothing if there is none."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
 
 
 async def test_they_are_forked_from_one_and_their_ends_are_told(tmp_path: Path) -> None:
@@ -146,30 +153,21 @@ async def test_one_that_cannot_load_is_told_of(tmp_path: Path) -> None:
 
 async def test_one_that_still_loads_ends_at_once(tmp_path: Path) -> None:
     """Who waits for a process of it is told that there is none."""
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    async with nursery("loads", str(gate)) as made:
-        asked = asyncio.create_task(made.start({"TOLD": str(tmp_path / "told")}))
-        # It has begun when it reads there.
-        writer = await asyncio.to_thread(os.open, gate, os.O_WRONLY)
+    async with loading(tmp_path) as (made, asked, gate):
         await made.drain(60)
         assert await (await asked).wait() == -signal.SIGKILL
-    os.close(writer)
+    os.close(gate)
     assert not (tmp_path / "told").exists()
 
 
 async def test_a_process_that_nobody_waits_for_any_more_drains(tmp_path: Path) -> None:
     """It was asked for while the nursery loaded."""
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    async with nursery("loads", str(gate)) as made:
-        asked = asyncio.create_task(made.start({"TOLD": str(tmp_path / "unwanted")}))
-        writer = await asyncio.to_thread(os.open, gate, os.O_WRONLY)
+    async with loading(tmp_path) as (made, asked, gate):
         asked.cancel()
         wanted = asyncio.create_task(made.start({"TOLD": str(tmp_path / "wanted")}))
         await asyncio.sleep(0)
-        os.close(writer)
-        forked: Forked = await wanted
+        os.close(gate)
+        forked = await wanted
         await told(tmp_path / "wanted")
         forked.send_signal(signal.SIGTERM)
         assert await forked.wait() == 15
