@@ -46,7 +46,7 @@ class ApprovalActivities:
         await asyncio.to_thread(
             archive.write_effect, run, question.turn, number, {"question": masked}
         )
-        return Asked()
+        return Asked(id=question.id)
 
 
 def keep_decision(

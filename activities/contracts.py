@@ -482,7 +482,14 @@ class ApprovalQuestion(Contract):
 
 
 class Asked(Worked):
-    """A question stands in the archive."""
+    """A question stands in the archive; its answer names ``id``.
+
+    A run that a reset makes has its own id, and the answers that the run before it was given: what
+    they name is in the history.
+    """
+
+    id: str = ""
+    """Empty in histories of before, where it was that of the question."""
 
 
 class ToolResult(Worked):

@@ -53,10 +53,9 @@ class Approving:
         """The answer to whether a call may be made, however long it takes."""
         approvals = self._spec.approvals
         args, kwargs = shown_arguments(effect)
-        # A run that was reset asks anew: the answers to another are delivered to it again.
-        name = f"{workflow.info().run_id}/{turn}/{number}"
         question = ApprovalQuestion(
-            id=name,
+            # A run that was reset asks anew: the answers to another are delivered to it again.
+            id=f"{workflow.info().run_id}/{turn}/{number}",
             key=self._key,
             turn=turn,
             effect=number,
@@ -75,7 +74,8 @@ class Approving:
             until=self._moment.until_deadline(),
             summary=f"may {effect.name} be called?"[:120],
         )
-        await self._moment.after(asked, lambda asked: asked.worked)
+        stands = await self._moment.after(asked, lambda asked: asked.worked)
+        name = stands.id or question.id
         await self._moment.after(self._arrival(name), lambda _: 0.0)
         decision = self._decisions.pop(name, None)
         if decision is None:

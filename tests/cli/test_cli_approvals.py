@@ -112,6 +112,30 @@ def test_approved_by_a_person_after_a_kill(cli: CommandLine) -> None:
     assert damage(verify_job(archive)) == []
 
 
+def test_taken_back_to_behind_the_answer(cli: CommandLine) -> None:
+    """A job that was answered can be taken back to any later statement: the answer is in the
+    history, and nobody is asked again; taken back to before it, it asks anew.
+    """
+    _, running = begin(cli, "behind", ASKS, "n = 1", "n += 1")
+    first = asked(cli, "behind", running)
+    assert cli("approve", "behind/a").code == 0
+    assert cli.finished(running).summary()["a"]["result"] == "ann 3"
+    done = cli("replay", "behind/a", "--from", "3")
+    assert done.code == 0, done.err
+    archive = cli.archive("behind", "a")
+    assert len(archive.runs()) == 2
+    assert archive.end(archive.runs()[-1]).result == "ann 3"
+    assert ran(cli) == ["ann 3"]
+    back = cli.start("replay", "behind/a", "--from", "1")
+    again = asked(cli, "behind", back)
+    assert again != first
+    assert cli("reject", "behind/a", "--reason", "once is enough").code == 0
+    assert cli.finished(back).code == 0
+    archive = cli.archive("behind", "a")
+    assert "once is enough" in archive.end(archive.runs()[-1]).result
+    assert ran(cli) == ["ann 3"]
+
+
 def test_rejected_with_a_reason(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statement gets an exception that says who and why, and the tool does not run. An editor
     that fails decides nothing.
