@@ -46,12 +46,12 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calling import call_within, result_of, start
     from workflows.limits import (
         CALL_LIMIT,
-        COMMAND_SLACK,
         OPEN_LIMIT,
         READ_LIMIT,
         SERVERS_LIMIT,
         SUMMARY_LIMIT,
         TOOL_LIMIT,
+        command_limit,
         sooner,
         summary_retry,
     )
@@ -224,7 +224,7 @@ class Effects:
         route = self.routing.of_change(named, recorded=change.recorded is not None)
         limit = READ_LIMIT if tool is None else TOOL_LIMIT
         if request.operation == "sh":
-            limit = timedelta(seconds=request.arguments["timeout"]) + COMMAND_SLACK
+            limit = command_limit(request.arguments["timeout"], writable)
         summary = f"{request.operation} {request.path}"[:120]
         done = await self._call(
             "change_workspace", change, WorkspaceChanged, summary, limit, place, **route

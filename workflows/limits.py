@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from temporalio.common import RetryPolicy
 
-from runtime.base.spec.models import Retry
+from runtime.base.spec.models import SETUP_SECONDS, Retry, Writable
 
 HEARTBEAT = timedelta(seconds=30)
 """How long a worker may be silent before its activity is given to another: longer than any busy
@@ -73,3 +73,13 @@ OPEN_LIMIT = timedelta(hours=2)
 
 COMMAND_SLACK = timedelta(minutes=10)
 """What an attempt at a command, or a check, may take beside the time that this may run."""
+
+
+def command_limit(seconds: float, writable: Writable) -> timedelta:
+    """How long one attempt may take at a command that may run so many ``seconds``.
+
+    A host that has not the job's set-up makes it first: the job was opened on another one, or what
+    was made there has been tidied up.
+    """
+    setup = SETUP_SECONDS if writable.setup else 0
+    return timedelta(seconds=seconds + setup) + COMMAND_SLACK

@@ -21,12 +21,13 @@ from filelock import FileLock, Timeout
 
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import HoldfastError
+from runtime.base.spec.models import SETUP_SECONDS
 from runtime.sandbox.command import Command, Limits, Place, Sandbox
 from runtime.sandbox.layers import remove_tree
 
 _GIB = 1024**3
 SETUP_LIMITS = Limits(
-    seconds=1800,
+    seconds=SETUP_SECONDS,
     memory_bytes=8 * _GIB,
     file_bytes=8 * _GIB,
     disk_bytes=32 * _GIB,

@@ -14,7 +14,7 @@ from runtime.archive.trees import Trees
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import opening_of, workspace_after
 from runtime.base.redaction.rules import Redaction
-from runtime.base.spec.models import JobSpec, Writable
+from runtime.base.spec.models import SETUP_SECONDS, JobSpec, Writable
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.job.stops import JobStatus
@@ -283,6 +283,13 @@ async def test_a_set_up_runs_once_and_is_read(stage: Stage) -> None:
         assert recorded_stream(archive, outcome.run, 0, 0, "setup") == b"making\n"
     assert results[0] == results[1]
     assert results[0].startswith("alpha\nalpha\n")
+    (command,) = [
+        event.activity_task_scheduled_event_attributes
+        for event in (await stage.history(0)).events
+        if event.activity_task_scheduled_event_attributes.activity_type.name == "change_workspace"
+    ]
+    # A host that has not the set-up makes it within the command's attempt.
+    assert command.start_to_close_timeout.ToTimedelta().total_seconds() > SETUP_SECONDS
     for way in WAYS:
         assert not list((stage.path / "host" / way).glob("*/*")), "ended jobs leave no files"
 

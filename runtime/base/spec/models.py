@@ -278,6 +278,10 @@ anew.
 """
 
 
+SETUP_SECONDS = 1_800
+"""How long a set-up may take: downloads and builds are more than a statement's commands."""
+
+
 class Writable(Spec):
     """What makes a workspace one that its job may change: a copy of its own, in versions."""
 
