@@ -27,7 +27,13 @@ from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.trees import TREES, Trees
 from runtime.archive.verify import Examination
 from runtime.base.digests import canonical_json, digest_bytes, digest_of
-from runtime.base.errors import ArchiveError, InputError, ObjectMissing, VerificationError
+from runtime.base.errors import (
+    ArchiveError,
+    InputError,
+    ObjectCorrupt,
+    ObjectMissing,
+    VerificationError,
+)
 from runtime.base.values import JobKey, StepRef, Value
 
 # A signature over a head must never pass as one over an end: each begins with its own words.
@@ -112,8 +118,11 @@ def unnamed_shared(store: ObjectStore, examined: Iterable[Examination]) -> list[
 def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
     """What all jobs share and is not what its key or its own words say, with what is wrong."""
     for key in store.list(f"{SHARED}material/"):
-        if digest_bytes(store.get(key)) != f"sha256:{key.rpartition('/')[2]}":
-            yield key, "is not the material that its key names"
+        try:
+            if digest_bytes(store.get(key)) != f"sha256:{key.rpartition('/')[2]}":
+                yield key, "is not the material that its key names"
+        except ArchiveError as error:
+            yield key, f"cannot be read: {error}"
     trees = Trees(store)
     for key in store.list(TREES):
         try:
@@ -136,26 +145,35 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
         except ArchiveError as error:
             yield f"{HOLDS}{job}", f"cannot be read: {error}"
     for key in store.list(f"{SHARED}summaries/"):
-        if key.count("/") == 2 and not list(shared_references(store.get(key))):
-            yield key, "is no summary"
+        if key.count("/") != 2:
+            continue
+        try:
+            if not list(shared_references(store.get(key))):
+                yield key, "is no summary"
+        except ArchiveError as error:
+            yield key, f"cannot be read: {error}"
 
 
 def lost_shared(store: ObjectStore, head: ArchiveHead) -> Iterator[tuple[str, str]]:
     """What a head covers of that which all jobs share and is gone or altered, with what is
-    wrong. What was deleted with a job is not lost.
+    wrong. What was deleted with a job is not lost, and may have been made anew since.
     """
-    graves = Tombstones(store)
+    graves = Tombstones(store, lenient=True)
     for key, digest in head.tips.items():
         if not key.startswith(SHARED):
             continue
         try:
             current = digest_bytes(store.get(key))
         except ObjectMissing:
-            if graves.covering(key, digest) is None:
-                yield key, "is not there, but the head that was kept names it"
-            continue
-        if current != digest:
-            yield key, f"has digest {current}, but the head that was kept names it as {digest}"
+            wrong = "is not there, but the head that was kept names it"
+        except ObjectCorrupt as error:
+            wrong = f"cannot be read, and the head that was kept names it: {error}"
+        else:
+            wrong = f"has digest {current}, but the head that was kept names it as {digest}"
+            if current == digest:
+                continue
+        if graves.covering(key, digest) is None:
+            yield key, wrong
 
 
 def read_head(path: str, trusted: frozenset[str]) -> ArchiveHead:

@@ -81,7 +81,8 @@ class _Verifier:
         self._covered: set[str] = set()
         self._named: set[str] = set()
         self._shared: dict[str, str | None] = {}
-        self._graves = Tombstones(self._store)
+        # That one cannot be read is told where its own job is verified.
+        self._graves = Tombstones(self._store, lenient=True)
 
     def examination(self, witnesses: Iterable[StepRef]) -> Examination:
         names = list(self._store.list(f"{self._prefix}/"))
@@ -510,6 +511,10 @@ class _Verifier:
                 data = self._store.get(key)
             except ObjectMissing:
                 self._shared[key] = None
+            except ObjectCorrupt as error:
+                # What else is wrong with the job is told all the same.
+                self._add(Fault.CORRUPT, key, str(error))
+                self._shared[key] = digest
             else:
                 self._shared[key] = digest_bytes(data)
                 for reference in shared_references(data):

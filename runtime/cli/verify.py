@@ -161,7 +161,9 @@ class _Verification:
             note(f"without Temporal's history: {error}")
             # What was verified with the server's word stays; the others go without.
             await self._each(None)
-        return list(self.done.values()) + (await self._shared() if self.whole and self.done else [])
+        # A head names what jobs share also where none of them is left.
+        shares = self.whole and (self.done or self.demands.head is not None)
+        return list(self.done.values()) + (await self._shared() if shares else [])
 
     async def _each(self, client: Any) -> None:
         from runtime.client.verification import jobs_to_verify, verified

@@ -17,10 +17,17 @@ from runtime.archive.catalog import all_jobs, known_archive_id
 from runtime.archive.findings import Fault, Finding, Severity
 from runtime.archive.heads import ArchiveHead, altered_shared, lost_shared, unnamed_shared
 from runtime.archive.job import JobArchive
-from runtime.archive.lifecycle.tombstones import Tombstone, deleted_jobs, tombstones_of
+from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
+from runtime.archive.lifecycle.tombstones import (
+    Tombstone,
+    deleted_jobs,
+    digest_at,
+    tombstones_of,
+)
 from runtime.archive.signing import fingerprint
 from runtime.archive.stores import ObjectStore
 from runtime.archive.verify import Examination, examine_job
+from runtime.base.errors import ObjectCorrupt
 from runtime.base.plurals import counted
 from runtime.base.values import JobKey, StepRef
 from runtime.client.witness import Witness, disagreements, jobs_of, runs_of, witness_of
@@ -89,12 +96,17 @@ async def verified(
         runs = dict.fromkeys([*_runs(store, archive.prefix), *await runs_of(client, name)])
         witness = await witness_of(client, name, runs)
     kept = [] if demands.head is None else demands.head.of_job(archive.prefix)
-    graves = await asyncio.to_thread(tombstones_of, store, archive.prefix)
+    try:
+        graves, unread = await asyncio.to_thread(tombstones_of, store, archive.prefix), []
+    except ObjectCorrupt as error:
+        # It covers nothing: what was deleted is told as lost, beside this.
+        graves = []
+        unread = [_finding(Fault.CORRUPT, f"{TOMBSTONES}{archive.prefix}", str(error))]
     if graves:
-        # Nothing else is asked of it: what it lacks was meant to go.
-        if left := graves[-1].left(store):
-            return _half_deleted(name, graves[-1], len(left))
         witness, kept = _since(witness, kept, graves)
+        if left := graves[-1].left(store):
+            vouched = [*witness.refs, *kept]
+            return await asyncio.to_thread(_half_deleted, archive, graves, left, vouched, demands)
 
     def verify() -> JobVerdict:
         # Another reader may follow a run that goes on: what comes after the witness was asked is
@@ -108,19 +120,29 @@ async def verified(
             # anchored.
             *(_missed(anchors, archive.prefix, demands) if anchors or not graves else ()),
             *_deletions(graves, demands),
+            *unread,
         ]
-        # The archive's own examination and the witness may tell of the same damage.
-        findings = list(dict.fromkeys(all_findings))
-        return JobVerdict(
-            job=str(name),
-            damage=tuple(f for f in findings if f.severity is Severity.DAMAGE),
-            notes=tuple(f for f in findings if f.severity is not Severity.DAMAGE),
-            runs=anchors,
-            unnamed=len({f.key for f in findings if f.fault in _LOOSE}),
-            examination=examined,
-        )
+        return _verdict(name, all_findings, anchors, examined)
 
     return await asyncio.to_thread(verify)
+
+
+def _verdict(
+    name: JobKey,
+    all_findings: Iterable[Finding],
+    runs: tuple[RunAnchors, ...] = (),
+    examination: Examination | None = None,
+) -> JobVerdict:
+    # The archive's own examination and the witness may tell of the same damage.
+    findings = list(dict.fromkeys(all_findings))
+    return JobVerdict(
+        job=str(name),
+        damage=tuple(f for f in findings if f.severity is Severity.DAMAGE),
+        notes=tuple(f for f in findings if f.severity is not Severity.DAMAGE),
+        runs=runs,
+        unnamed=len({f.key for f in findings if f.fault in _LOOSE}),
+        examination=examination,
+    )
 
 
 def _since(
@@ -156,13 +178,37 @@ def _deletions(graves: Sequence[Tombstone], demands: Demands) -> Iterator[Findin
             yield _finding(Fault.UNANCHORED, grave.key, f"the tombstone is {signed}, and {why}")
 
 
-def _half_deleted(name: JobKey, grave: Tombstone, left: int) -> JobVerdict:
+def _half_deleted(
+    archive: JobArchive,
+    graves: Sequence[Tombstone],
+    left: Sequence[str],
+    vouched: Iterable[StepRef],
+    demands: Demands,
+) -> JobVerdict:
+    """The verdict over a job of which all was to go, and something is left."""
+    of_what_is_left = _left(archive.store, graves[-1], left, vouched)
+    return _verdict(archive.job, [*of_what_is_left, *_deletions(graves, demands)])
+
+
+def _left(
+    store: ObjectStore, grave: Tombstone, left: Sequence[str], vouched: Iterable[StepRef]
+) -> Iterator[Finding]:
+    """What a half deleted job lacks was meant to go, but nothing may have changed before, nor be
+    ``vouched`` for that the tombstone does not list.
+    """
     words = (
-        f"{grave.told}; {counted(left, 'object')} of it are left:"
-        f" 'holdfast archive delete {name}' goes on"
+        f"{grave.told}; {counted(len(left), 'object')} of it are left:"
+        f" 'holdfast archive delete {grave.job}' goes on"
     )
-    note = _finding(Fault.DELETED, grave.key, words, note=True)
-    return JobVerdict(job=str(name), damage=(), notes=(note,))
+    yield _finding(Fault.DELETED, grave.key, words, note=True)
+    for key in left:
+        current, listed = digest_at(store, key), grave.own[key]
+        if current != listed:
+            words = f"has digest {current}, but its tombstone lists it as {listed}"
+            yield _finding(Fault.ALTERED, key, words)
+    for ref in vouched:
+        words = f"its tombstone does not list it with digest {ref.digest}, which is vouched for"
+        yield _finding(Fault.ALTERED, ref.key, words)
 
 
 _LOOSE = frozenset({Fault.UNCOVERED, Fault.UNFINISHED})

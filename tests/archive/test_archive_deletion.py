@@ -20,7 +20,8 @@ from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.deletion import Deleted, Wish, delete_jobs, refusals, sweep
 from runtime.archive.lifecycle.holds import Hold, held_jobs, write_hold
 from runtime.archive.lifecycle.retention import EndedJob, Rules
-from runtime.archive.lifecycle.tombstones import tombstones_of
+from runtime.archive.lifecycle.tombstones import digest_at, tombstones_of, write_tombstone
+from runtime.archive.pages import write_page
 from runtime.archive.references import SHARED
 from runtime.archive.signing import signer_with
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
@@ -205,6 +206,78 @@ async def test_a_tombstone_is_signed(store: ObjectStore) -> None:
     delete(store, LICENCES)
     (finding,) = (await verdict(store, LICENCES, trusted)).damage
     assert finding.message == "the tombstone is not signed, and a key to trust was given"
+
+
+async def test_a_tombstone_hides_nothing_that_is_still_there() -> None:
+    """Of a job whose deletion was broken off, or whose tombstone somebody else wrote: what changed
+    is told, and what is vouched for and not covered; who must have signed did not.
+    """
+    store = MemoryStore()
+    rich_archive(store)
+    kept = head(store)
+    sound = {key: digest_at(store, key) for key in store.list(f"{SHORT}/")}
+    (end,) = [key for key in sound if "/ends/" in key]
+    step = next(key for key in sound if key.endswith(".step"))
+    altered = store.get(step)[:-1] + bytes([store.get(step)[-1] ^ 1])
+    store.replace(step, altered)
+
+    def forge(own: dict[str, str]) -> None:
+        write_tombstone(store, SHORT, own, {}, by="m", at=AT, reason="", signer=None)
+
+    forge(sound)
+    store.remove(end)
+    found = await verdict(store, SHORT)
+    assert [(one.fault, one.key) for one in found.damage] == [(Fault.ALTERED, step)]
+    assert [note.fault for note in found.notes] == [Fault.DELETED, Fault.DELETED]
+    signed = Demands(trusted=frozenset({"k"}), signed=True)
+    assert Fault.UNANCHORED in {one.fault for one in (await verdict(store, SHORT, signed)).damage}
+    # One that lists what somebody made of it says nothing against a head.
+    store.put_if_absent(end, b"another end")
+    for key in store.list(f"{SHARED}tombstones/"):
+        store.remove(key)
+    forge({**sound, step: digest_at(store, step), end: digest_at(store, end)})
+    assert (await verdict(store, SHORT)).damage == ()
+    told = await verdict(store, SHORT, Demands(head=kept))
+    assert end in {one.key for one in told.damage}
+
+
+async def test_a_tombstone_that_cannot_be_read_hides_no_other_job() -> None:
+    """It is one finding, of its job; the others are examined, and covered by theirs."""
+    store = MemoryStore()
+    rich_archive(store)
+    other = Written(JobArchive(store, "nightly", "other"))
+    other.finish("r", 1, other.begin("r", 1, None, [segment("Go.")]))
+    (gone,) = delete(store, "nightly/other")
+    kept = head(store)
+    delete(store, SHORT)
+    sweep(store)
+    whole = store.get(gone.tombstone.key)
+    store.replace(gone.tombstone.key, whole[:-1] + bytes([whole[-1] ^ 1]))
+    (finding,) = (await verdict(store, "nightly/other")).damage
+    assert finding.fault is Fault.CORRUPT
+    assert (await verdict(store, LICENCES)).damage == ()
+    shared = shared_verdict(store, [await verdict(store, LICENCES)], kept)
+    assert {one.key for one in shared.damage} == {gone.tombstone.key}
+
+
+async def test_pages_and_claims_of_the_deleted_are_not_missed(store: ObjectStore) -> None:
+    """A page goes with the last of its jobs, and a summary may be written anew: a head that was
+    kept misses neither.
+    """
+    rich_archive(store)
+    write_page(store, [{"key": {"batch": "nightly", "job": job}} for job in ("short", "licences")])
+    kept = head(store)
+    pages = list(store.list(f"{SHARED}pages/"))
+    assert set(pages) <= kept.tips.keys()
+    claim = next(key for key in store.list(SHARED) if ".claims/" in key)
+    delete(store, SHORT)
+    assert not set(pages) & set(sweep(store))
+    delete(store, LICENCES)
+    assert set(pages) <= set(sweep(store))
+    assert store.put_if_absent(claim, b"another")
+    both = [await verdict(store, job, Demands(head=kept)) for job in (SHORT, LICENCES)]
+    assert [one.damage for one in both] == [(), ()]
+    assert shared_verdict(store, both, kept).damage == ()
 
 
 def test_a_tombstone_that_was_altered_is_found() -> None:

@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from runtime.archive.pages import page_key, write_page
+from runtime.archive.stores import open_store
 from tests.cli.command_line import CommandLine, Done, script
 
 pytestmark = pytest.mark.server
@@ -117,6 +119,15 @@ def test_a_kept_head_finds_what_vanished_without_a_server(
     assert gone.code == 4
     assert any("kept/one/ends/" in key for key in damage_of(gone, "kept/one"))
     assert damage_of(gone, "kept/other") == []
+    # What jobs share is looked for where none of them is left.
+    shutil.rmtree(tmp_path / "copy" / "kept" / "other")
+    digest = write_page(open_store(str(tmp_path / "copy")), [{}])
+    pages = cli.write("pages.json", cli("verify", "--head", *store).out)
+    assert cli("verify", "--against", pages, *store).code == 0
+    shutil.rmtree(tmp_path / "copy" / "_holdfast" / "pages")
+    lost = cli("verify", "--against", pages, *store, "--json")
+    assert (lost.code, lost.json()["jobs"]) == (4, [])
+    assert [finding["key"] for finding in lost.json()["shared"]["damage"]] == [page_key(digest)]
 
 
 @pytest.mark.smoke

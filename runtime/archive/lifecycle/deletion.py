@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from runtime.archive import keys
-from runtime.archive.container import unseal
 from runtime.archive.lifecycle.holds import hold_of
 from runtime.archive.lifecycle.leaning import (
     leaning_on,
@@ -23,6 +22,7 @@ from runtime.archive.lifecycle.leaning import (
 from runtime.archive.lifecycle.tombstones import (
     Tombstone,
     Tombstones,
+    digest_at,
     write_tombstone,
 )
 from runtime.archive.pages import FOLDER as PAGES
@@ -113,13 +113,13 @@ def delete_jobs(
     removing(store)
     graves = Tombstones(store)
     # While all jobs are there: once one is gone, what it shared with the next looks like unused.
-    alone = _used_by_these_alone(store, jobs)
+    alone = _used_by_these_alone(store, graves, jobs)
     done: list[Deleted] = []
     for job in jobs:
         begun = _begun(store, graves, job)
         if begun is None:
             failpoint("archive.delete.before_tombstone")
-            own = {key: _digest(store, key) for key in store.list(f"{job}/")}
+            own = {key: digest_at(store, key) for key in store.list(f"{job}/")}
             if not own:
                 continue
             begun = write_tombstone(
@@ -150,7 +150,7 @@ def sweep(store: ObjectStore) -> list[str]:
     """
     graves, jobs = Tombstones(store), other_jobs(store, ())
     there = [key for key in store.list(SHARED) if graves.covering(key)]
-    pages = _pages_of_deleted(store, graves, jobs)
+    pages = (key for key, _ in _pages_of_none(store, graves, jobs))
     # Every job is read for it, which is in vain where nothing could go.
     used = shared_by(store, jobs) if there else set()
     removed = []
@@ -202,10 +202,13 @@ def _begun(store: ObjectStore, graves: Tombstones, job: str) -> Tombstone | None
 
 
 def _used_by_these_alone(
-    store: ObjectStore, jobs: Collection[str]
+    store: ObjectStore, graves: Tombstones, jobs: Collection[str]
 ) -> Mapping[str, Mapping[str, str]]:
     """The digests of what each of these jobs uses and no other job does."""
     used = {job: shared_by(store, [job]) for job in jobs}
+    for page, named in _pages_of_none(store, graves, other_jobs(store, jobs), jobs):
+        for job in named & used.keys():
+            used[job].add(page)
     others = shared_by(store, other_jobs(store, jobs)) if any(used.values()) else set()
     return {job: _digests(store, used[job] - others) for job in jobs}
 
@@ -227,18 +230,6 @@ def _digests(store: ObjectStore, shared: Collection[str]) -> dict[str, str]:
     return digests
 
 
-def _digest(store: ObjectStore, key: str) -> str:
-    """An object's digest, by which others name it; of one that is damaged that of its bytes, or of
-    none where these cannot be had.
-    """
-    data = b""
-    try:
-        data = store.get(key)
-        return unseal(key, data).digest
-    except ObjectCorrupt:
-        return digest_bytes(data)
-
-
 def _pointers_first(key: str) -> tuple[int, str]:
     """Larger for what goes first: ends, then the turns from the last on, runs, definitions."""
     folders = ("definition", "replays", "runs", "turns", "ends")
@@ -250,10 +241,12 @@ def _trees_first(key: str) -> tuple[bool, str]:
     return not key.startswith(f"{SHARED}trees/"), key
 
 
-def _pages_of_deleted(
-    store: ObjectStore, graves: Tombstones, jobs: Collection[str]
-) -> Iterator[str]:
-    """Pages of definitions of which no job is left."""
+def _pages_of_none(
+    store: ObjectStore, graves: Tombstones, jobs: Collection[str], going: Collection[str] = ()
+) -> Iterator[tuple[str, set[str]]]:
+    """Pages of definitions of which no job is left, and what jobs they name, where those are left
+    that are in ``jobs`` and others are ``going``.
+    """
     here = set(jobs)
     for key in store.list(PAGES):
         try:
@@ -264,8 +257,8 @@ def _pages_of_deleted(
         named = {keys.job_prefix(one["key"]["batch"], one["key"]["job"]) for one in orders}
         # A job that has not begun yet may have nothing but its page: only tombstones say that it is
         # gone.
-        if named and not named & here and all(graves.of_job(job) for job in named):
-            yield key
+        if named and not named & here and all(job in going or graves.of_job(job) for job in named):
+            yield key, named
 
 
 def _locked_until(store: ObjectStore, job: str) -> datetime | None:

@@ -77,6 +77,18 @@ class Tombstone:
             return False
 
 
+def digest_at(store: ObjectStore, key: str) -> str:
+    """The digest by which others name what stands at a key; of what is damaged that of its bytes,
+    or of none where these cannot be had.
+    """
+    data = b""
+    try:
+        data = store.get(key)
+        return unseal(key, data).digest
+    except ObjectCorrupt:
+        return digest_bytes(data)
+
+
 def write_tombstone(
     store: ObjectStore,
     job: str,
@@ -144,17 +156,30 @@ def tombstones_of(store: ObjectStore, job: str) -> list[Tombstone]:
 
 
 class Tombstones:
-    """Looks for what deleted objects are covered by; reads what it needs, once."""
+    """Looks for what deleted objects are covered by; reads what it needs, once.
 
-    def __init__(self, store: ObjectStore) -> None:
+    One that cannot be read covers nothing where that is ``lenient``, and is an error elsewhere.
+    """
+
+    def __init__(self, store: ObjectStore, *, lenient: bool = False) -> None:
         self._store = store
+        self._lenient = lenient
         self._jobs: dict[str, list[Tombstone]] = {}
 
     def of_job(self, job: str) -> list[Tombstone]:
         """Those of a job."""
         if job not in self._jobs:
-            self._jobs[job] = tombstones_of(self._store, job)
+            names = self._store.list(f"{FOLDER}{job}/")
+            self._jobs[job] = [one for name in names for one in self._read(name)]
         return self._jobs[job]
+
+    def _read(self, key: str) -> list[Tombstone]:
+        try:
+            return [read_tombstone(self._store, key)]
+        except ObjectCorrupt:
+            if self._lenient:
+                return []
+            raise
 
     def covering(self, key: str, digest: str | None = None) -> Tombstone | None:
         """The tombstone that covers an object, by its digest if one is given."""
@@ -176,7 +201,7 @@ class Tombstones:
     def _shared(self) -> dict[str, list[tuple[Tombstone, str]]]:
         covering: dict[str, list[tuple[Tombstone, str]]] = {}
         for name in self._store.list(FOLDER):
-            one = read_tombstone(self._store, name)
-            for key, digest in one.shared.items():
-                covering.setdefault(key, []).append((one, digest))
+            for one in self._read(name):
+                for key, digest in one.shared.items():
+                    covering.setdefault(key, []).append((one, digest))
         return covering
