@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import subprocess
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution
@@ -18,8 +18,16 @@ from temporalio.client import Client, WorkflowHandle
 from runtime.client.own_runs import describe
 
 PAUSE = 0.02
+"""Seconds between two looks at a condition that is quick to look at."""
 SECONDS = 240.0
 """Longer than anything takes on a busy machine; a test that waits for it has failed."""
+
+
+def pause_after(took: float, least: float = PAUSE) -> float:
+    """Seconds until the next look at a condition of which one took so many: what is waited for has
+    two thirds of a processor at least.
+    """
+    return max(least, 2 * took)
 
 
 async def eventually(
@@ -32,19 +40,23 @@ async def eventually(
     """
     end = time.monotonic() + seconds
     while True:
+        looked = time.monotonic()
         held = condition()
         if await held if inspect.isawaitable(held) else held:
             return
-        assert time.monotonic() < end, f"this did not come true within {seconds:.0f} s: {what}"
-        await asyncio.sleep(PAUSE)
+        now = time.monotonic()
+        assert now < end, f"this did not come true within {seconds:.0f} s: {what}"
+        await asyncio.sleep(pause_after(now - looked))
 
 
 def alive(pid: int) -> bool:
     """Whether a process runs: one that has ended, and that nobody has waited for yet, does not."""
-    done = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    # Behind the name of its program, which may have anything in it.
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 async def forgotten(client: Client, workflow_id: str, run: str = "") -> None:

@@ -23,6 +23,7 @@ from runtime.archive.stores import open_store
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.packed import PackedStore
 from runtime.cli.main import main
+from tests.eventually import pause_after
 
 ROOT = Path(__file__).parents[2]
 DEADLINE = 180.0
@@ -146,11 +147,14 @@ def wait_for(
 ) -> None:
     """Wait until ``condition()`` holds, while ``process`` lives."""
     end = time.monotonic() + DEADLINE
+    looked = time.monotonic()
     while not condition():
         if process is not None and process.poll() is not None:
             raise AssertionError(f"the process ended before: {what}\n{process.communicate()}")
-        assert time.monotonic() < end, f"this did not come true: {what}"
-        time.sleep(0.01)
+        now = time.monotonic()
+        assert now < end, f"this did not come true: {what}"
+        time.sleep(pause_after(now - looked))
+        looked = time.monotonic()
 
 
 def damage(path: Path) -> None:

@@ -12,11 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from tests.eventually import pause_after
+
 ROOT = Path(__file__).parents[2]
 DEADLINE = 600.0
 """Seconds after which a condition that never comes true fails a test, or a command that does not
 end: at a load of 47 on two cores, a job that runs a package's tests needed more than 240.
 """
+
+SHORTEST_PAUSE = 0.005
+"""Seconds between two looks for a moment at which to kill."""
 
 _HOLDFAST = "from holdfast.__main__ import entry; entry()"
 _OURS = ("TEMPORAL_", "HOLDFAST_", "OPENAI_")
@@ -133,11 +138,14 @@ def wait_for(
         AssertionError: if it does not come true, or the process ended first.
     """
     end = time.monotonic() + seconds
+    looked = time.monotonic()
     while not condition():
+        now = time.monotonic()
         ended = alive is not None and alive.poll() is not None and not condition()
         assert not ended, f"the process ended ({alive.returncode if alive else ''}) before: {what}"
-        assert time.monotonic() < end, f"this did not come true within {seconds:.0f} s: {what}"
-        time.sleep(0.005)
+        assert now < end, f"this did not come true within {seconds:.0f} s: {what}"
+        time.sleep(pause_after(now - looked, SHORTEST_PAUSE))
+        looked = time.monotonic()
 
 
 def name_of(pid: int) -> str:
