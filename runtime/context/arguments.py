@@ -47,6 +47,16 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _printable(call: str, name: str, value: Any) -> None:
+    """Refuse a number that no message, event or prompt could say, at any depth of ``value``."""
+    try:
+        repr(value)
+    except ValueError:
+        raise Refused(
+            ValueError, f"{call}: {name} has more digits than Python prints (4,300)"
+        ) from None
+
+
 def optional(check: Callable[[str, Any], T], call: str, value: Any) -> T | None:
     """``check``'s value, or ``None`` for ``None``."""
     return None if value is None else check(call, value)
@@ -65,6 +75,7 @@ def pos(call: str, value: Any) -> str:
     """A position in its one spelling: ``"line:column"``, ``"-lines"`` from the end or
     ``"/text"``.
     """
+    _printable(call, "pos", value)
     if _is_int(value) and value >= 0:
         return f"{value}:0"
     if not isinstance(value, str) and not _is_int(value):
@@ -85,6 +96,7 @@ def tokens(call: str, value: Any) -> int:
     """A token budget: at least 1, or ``All``."""
     if not _is_int(value):
         raise _type_error(call, "tokens", "an int or All", value)
+    _printable(call, "tokens", value)
     if value < 1 and value != ALL_TOKENS:
         raise Refused(ValueError, f"{call}: tokens must be at least 1, or All; not {value}")
     return int(value)
@@ -94,6 +106,7 @@ def _lod(call: str, value: Any, levels: dict[int, str]) -> int:
     help_ = ", ".join(f"{level} ({what})" for level, what in levels.items())
     if not _is_int(value):
         raise _type_error(call, "lod", f"an int: {help_}", value)
+    _printable(call, "lod", value)
     if value not in levels:
         raise Refused(ValueError, f"{call}: lod must be one of {help_}; not {value}")
     return int(value)
@@ -125,6 +138,7 @@ def seconds(call: str, name: str, value: Any) -> float:
     """A time to sleep, in seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _type_error(call, name, "a number of seconds", value)
+    _printable(call, name, value)
     if not 0 <= value <= MOST_SECONDS:
         raise Refused(
             ValueError,
@@ -144,6 +158,8 @@ def mode(call: str, value: Any) -> Mode:
 
 def freq(call: str, value: Any) -> Freq:
     """A schedule."""
+    if isinstance(value, tuple | list):
+        _printable(call, "freq", value)
     seconds: float | None = None
     if isinstance(value, str) and value in (FreqKind.SYNC, FreqKind.ASYNC):
         kind = FreqKind(value)
@@ -173,6 +189,7 @@ def interval(call: str, value: Any) -> int:
     """A throttle in turns, at least 1."""
     if not _is_int(value):
         raise _type_error(call, "min_turn_interval", "an int", value)
+    _printable(call, "min_turn_interval", value)
     if value < 1:
         raise Refused(ValueError, f"{call}: min_turn_interval must be at least 1 turn, not {value}")
     return int(value)
@@ -182,6 +199,7 @@ def whole(call: str, name: str, value: Any) -> int:
     """Any int."""
     if not _is_int(value):
         raise _type_error(call, name, "an int", value)
+    _printable(call, name, value)
     return int(value)
 
 

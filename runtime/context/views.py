@@ -5,6 +5,7 @@ Pure functions from state to state.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from runtime.context.outcomes import Refused
@@ -150,5 +151,6 @@ def lines_for_tokens(state: ViewState, delta_tokens: int) -> int:
     """
     shown = max(state.rendering.last_line - state.rendering.first_line, 1)
     per_line = max(state.rendering.tokens / shown, 1.0)
-    lines = max(round(abs(delta_tokens) / per_line), 1)
+    # No file has so many: a whole number can be larger than any float, and is not divided then.
+    lines = max(round(min(abs(delta_tokens), sys.float_info.max) / per_line), 1)
     return lines if delta_tokens > 0 else -lines

@@ -15,6 +15,12 @@ from runtime.context.outcomes import Refused
 MOST_GOAL = 20_000
 """Characters of a sub-job's goal."""
 
+MOST_COUNT = 10**308
+"""Turns or tokens that can be asked for: floats end there, and with them what a refusal can say.
+
+No budget is so large; what is less is refused by what is left.
+"""
+
 
 class SpawnRequest(Value):
     """A sub-job to be started.
@@ -92,6 +98,8 @@ def _count(bound: dict[str, Any], name: str) -> int | None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise Refused(ValueError, f"spawn(): {name} is a whole number from 1 on")
+    if value > MOST_COUNT:
+        raise Refused(ValueError, f"spawn(): {name} is more than can be lent")
     return value
 
 

@@ -110,6 +110,7 @@ def test_level_1_is_read_as_structure(job: Job) -> None:
         ("-400", {"delta_lines": 1}, "1:0"),
         ("0", {"delta_tokens": 10}, "10:0"),
         ("50", {"delta_tokens": -10}, "40:0"),
+        ("50", {"delta_tokens": 10**400}, "99:0"),
     ],
 )
 def test_scroll(job: Job, start: str, scroll: dict[str, int], end: str) -> None:
@@ -243,6 +244,20 @@ WRONG_VIEWS: list[tuple[tuple[Any, ...], dict[str, Any], str, str]] = [
         'view: freq must be "Sync", "Async", "Periodic" or',
     ),
     (("a.txt",), {"freq": 5}, "TypeError", "view: freq must be"),
+    *(
+        (
+            ("a.txt",),
+            {name: value},
+            "ValueError",
+            f"view: {name} has more digits than Python prints",
+        )
+        for name, value in (
+            ("tokens", 10**4_300),
+            ("pos", 10**4_300),
+            ("lod", -(10**4_300)),
+            ("freq", ("Periodic", 10**4_300)),
+        )
+    ),
     (("a.txt",), {"wat": 5}, "TypeError", "view(): got an unexpected keyword argument 'wat'"),
 ]
 
@@ -268,6 +283,8 @@ def test_wrong_arguments_of_view(
         ("SetPos", ("a:b",), "ValueError"),
         ("Scroll", ("x",), "TypeError"),
         ("Run", ("Sync", 0), "ValueError"),
+        ("Run", ("Sync", 10**4_300), "ValueError"),
+        ("Scroll", (10**4_300,), "ValueError"),
         ("Render", (7,), "ValueError"),
         ("Nope", (), "AttributeError"),
         ("Add", (NodeRef("view-1"),), "AttributeError"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_loop import PlainLoop, statements
 
 from runtime.base.spec.models import Amount, Budget, Spawn
 from runtime.base.values import Usage
@@ -33,6 +36,29 @@ def wish(
 ) -> Wish:
     """A call of ``spawn``."""
     return Wish(goal=goal, result=None, turns=turns, tokens=tokens, usd=usd)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("tokens=-1", "spawn(): tokens is a whole number from 1 on"),
+        ("tokens=10**12", "spawn(): tokens=1e+12 is more than can be lent: 9e+11"),
+        ("tokens=10**400", "spawn(): tokens is more than can be lent"),
+        ("turns=10**5000", "spawn(): turns is more than can be lent"),
+        *(
+            (f"usd={usd}", "spawn(): usd is a number of US dollars above 0")
+            for usd in ("10**400", "float('inf')", "float('nan')")
+        ),
+    ],
+)
+def test_a_wish_that_nothing_can_hold_is_an_exception(
+    workspace: Path, asked: str, said: str
+) -> None:
+    """Whatever number a statement asks for, it is told, and the job goes on."""
+    source = f"try:\n    spawn('x', {asked})\nexcept ValueError as error:\n    finish(str(error))"
+    loop = PlainLoop(workspace, statements(source), options={"spawn": SPAWN}).run()
+    assert loop.stop is not None
+    assert loop.stop.result == said
 
 
 @given(ACTIONS)
