@@ -33,7 +33,7 @@ from activities._lent import Lent
 from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
 from activities._options import ModelOptions
-from activities._reported_usage import reports_usage
+from activities._reported_usage import reports_usage, usage_of
 from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
@@ -478,8 +478,8 @@ class ModelTurn:
         received = _received(captured, withheld=clean != answer)
         answer = clean
         tokens = _reply_tokens(answer, call.encoding)
-        reported = answer.usage is not None and reports_usage(captured)
-        usage = _reported(answer.usage) if reported else _counted(ready.tokens, tokens)
+        reported = usage_of(answer.usage) if reports_usage(captured) else None
+        usage = reported or _counted(ready.tokens, tokens)
         # Read once more: an attempt that was in flight at the beginning may have failed since.
         failed = self._attempts_before() if captured.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(
@@ -583,25 +583,6 @@ def _thought(block: dict[str, Any]) -> str:
 
 def _counted(prompt: int, reply: int) -> Usage:
     return Usage(prompt=prompt, completion=reply, reported=False)
-
-
-def _reported(usage: Any) -> Usage:
-    """litellm's usage object: its prompt tokens include those read from and written to the
-    provider's cache.
-    """
-    details = getattr(usage, "prompt_tokens_details", None)
-    read = getattr(details, "cached_tokens", None) or getattr(
-        usage, "cache_read_input_tokens", None
-    )
-    written = getattr(usage, "cache_creation_input_tokens", None) or getattr(
-        details, "cache_creation_tokens", None
-    )
-    return Usage(
-        prompt=usage.prompt_tokens or 0,
-        completion=usage.completion_tokens or 0,
-        cache_read=read or 0,
-        cache_write=written or 0,
-    )
 
 
 def _plain(answer: Answer) -> list[dict[str, Any]]:

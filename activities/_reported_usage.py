@@ -2,7 +2,8 @@
 error.
 
 A stream may state it at its beginning and again at its end (Anthropic's does), so the largest
-figure of each kind counts.
+figure of each kind counts. Where a figure is none that a call can have, nothing is taken from it:
+the usage is estimated as if none were stated.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
+
+from pydantic import BaseModel
 
 from activities._captured import CapturedCall
 from runtime.base.values import Usage
@@ -28,9 +31,15 @@ _READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
 _USAGES = ("usage", "usageMetadata")
 _DEEPEST = 4
 
+MOST = 10**9
+"""Tokens of one call that are believed: a thousand times what the longest windows hold."""
+
 _USAGE = re.compile(
     rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d"
 )
+
+_COUNTS = re.compile(r"(?:tokens|Tokens|TokenCount|eval_count)$")
+"""The names that providers give to counts of tokens."""
 
 
 def reports_usage(captured: CapturedCall) -> bool:
@@ -40,10 +49,33 @@ def reports_usage(captured: CapturedCall) -> bool:
     return _USAGE.search(captured.content) is not None
 
 
+def usage_of(usage: Any) -> Usage | None:
+    """litellm's usage object, whose prompt tokens include those read from and written to the
+    provider's cache; None where there is none, or a figure in it cannot be.
+    """
+    if usage is None:
+        return None
+    details = getattr(usage, "prompt_tokens_details", None)
+    read = getattr(details, "cached_tokens", None) or getattr(
+        usage, "cache_read_input_tokens", None
+    )
+    written = getattr(usage, "cache_creation_input_tokens", None) or getattr(
+        details, "cache_creation_tokens", None
+    )
+    taken = (usage.prompt_tokens or 0, usage.completion_tokens or 0, read or 0, written or 0)
+    # The others count too: litellm's price is made of them.
+    if not all(map(_is_count, (*taken, *_figures(usage)))):
+        return None
+    prompt, completion, cache_read, cache_write = map(int, taken)
+    return Usage(
+        prompt=prompt, completion=completion, cache_read=cache_read, cache_write=cache_write
+    )
+
+
 def usage_in(body: bytes) -> Usage | None:
-    """What a response says that it used, None if it does not."""
+    """What a response says that it used, None if it does not, or says what cannot be."""
     stated = [usage for value in _documents(body) for usage in _usages(value, 0)]
-    if not stated:
+    if not stated or not all(_is_count(figure) for usage in stated for figure in _figures(usage)):
         return None
     prompt, completion = (
         max(_first(usage, names) for usage in stated) for names in (_PROMPT, _COMPLETION)
@@ -92,8 +124,20 @@ def _usages(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield from _usages(part, depth + 1)
 
 
+def _figures(usage: Any) -> Iterator[Any]:
+    """The counts of tokens in what a response, or litellm, says of a usage, with its details."""
+    if isinstance(usage, dict | BaseModel):
+        for name, value in dict(usage).items():
+            if isinstance(value, int | float | str) and _COUNTS.search(name):
+                yield value
+            else:
+                yield from _figures(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= MOST and value == int(value)
+
+
 def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int:
     numbers = (usage.get(name) for name in names)
-    return next(
-        (n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and n >= 0), 0
-    )
+    return next((n for n in numbers if isinstance(n, int) and not isinstance(n, bool)), 0)

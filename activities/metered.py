@@ -37,6 +37,9 @@ CACHED = "holdfast_cached_tokens"
 FAILED = "holdfast_failed_calls"
 """Attempts at a turn's call that raised."""
 
+_MOST = 2**63 - 1
+"""What the SDK's meters hold; they raise for more, and for less than nothing."""
+
 
 class Metered(Interceptor):
     """Counts each turn's model call, by model."""
@@ -71,10 +74,15 @@ def _count(reply: TurnReply, seconds: float, about: dict[str, Any]) -> None:
     meter.create_histogram_float(DURATION, "A turn's model call", "seconds").record(seconds, about)
     tokens = meter.create_histogram(TOKENS, "Tokens of a model call")
     for kind, count in (("input", usage.prompt), ("output", usage.completion)):
-        tokens.record(count, {**about, "gen_ai_token_type": kind})
+        tokens.record(_held(count), {**about, "gen_ai_token_type": kind})
     meter.create_counter(TURNS, "Turns that a model has answered").add(1, about)
-    meter.create_counter(CACHED, "Prompt tokens from a cache").add(usage.cache_read, about)
-    meter.create_counter(COST, "Cost").add(round(reply.cost_usd * 1e6), about)
+    meter.create_counter(CACHED, "Prompt tokens from a cache").add(_held(usage.cache_read), about)
+    meter.create_counter(COST, "Cost").add(_held(reply.cost_usd * 1e6), about)
+
+
+def _held(figure: float) -> int:
+    # The turn is archived by now, and may be one of a release that took any figure of a provider.
+    return round(min(figure, _MOST)) if figure > 0 else 0
 
 
 def _meter() -> Any:

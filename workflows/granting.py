@@ -105,7 +105,7 @@ class Granting:
         # Of one that was taken back, all that it was granted counts: what it spent before is in no
         # figure of its own.
         if outcome is not None and not outcome.taken_back:
-            tokens, usd = outcome.usage.total, max(outcome.cost_usd, 0.0)
+            tokens, usd = max(outcome.usage.total, 0), max(outcome.cost_usd, 0.0)
             spent = plus(
                 Amount(turns=outcome.turns, tokens=tokens, usd=usd), outcome.lent or NOTHING
             )

@@ -213,7 +213,8 @@ class Ledger:
         """
         tokens, usd = self._used
         turns += self.sub_jobs.taken.turns or 0
-        spent = Amount(turns=turns, tokens=tokens, usd=max(usd, 0.0))
+        # Releases before booked whatever a provider reported, also less than nothing.
+        spent = Amount(turns=turns, tokens=max(tokens, 0), usd=max(usd, 0.0))
         return Amount() if self.granted is None else minus(self.granted, spent)
 
     def wants(self, turns: int) -> Amount | None:
@@ -224,7 +225,7 @@ class Ledger:
             return None
         tokens, usd = self.call
         # Two: one for the call that follows, one for the time until the answer is here.
-        two = Amount(turns=2, tokens=2 * tokens, usd=round(2 * usd, 9))
+        two = Amount(turns=2, tokens=max(2 * tokens, 0), usd=max(round(2 * usd, 9), 0.0))
         left = self.slice_left(turns)
         return two if is_spent(left) or not covers(left, two) else None
 

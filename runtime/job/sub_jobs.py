@@ -44,9 +44,8 @@ class SubJob(Value):
         # Where nobody knows, it may have spent all: a budget errs on the side of less.
         if self.end is None or self.end.lost:
             return self.lent
-        return Amount(
-            turns=self.end.turns, tokens=self.end.tokens, usd=round(max(self.end.usd, 0.0), 9)
-        )
+        tokens, usd = max(self.end.tokens, 0), max(self.end.usd, 0.0)
+        return Amount(turns=self.end.turns, tokens=tokens, usd=round(usd, 9))
 
 
 @dataclass

@@ -1,0 +1,123 @@
+"""What a provider says that a call used, and that no call can have used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from model_calls import START, Job, anthropic_server, attempt, model_at, openai_server
+from temporalio.exceptions import ApplicationError
+from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
+
+from activities.contracts import TurnReply
+from activities.metered import Metered
+from runtime.base.spec.models import Amount, Budget
+from runtime.base.values import Usage
+from runtime.context.sub_job_end import SubJobEnd
+from runtime.job.ledger import Ledger
+from runtime.job.sub_jobs import SubJob
+
+COUNTED = Usage(prompt=sum(s.tokens for s in START), completion=2, reported=False)
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+BILLION = 10**9
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"completion_tokens": -1_000_000},
+        {"completion_tokens": BILLION + 1},
+        {"prompt_tokens": 10**30},
+        {"prompt_tokens_details": {"cached_tokens": -5}},
+        {"completion_tokens_details": {"reasoning_tokens": -BILLION}},
+        {"cache_read_input_tokens": 0.5},
+    ],
+    ids=str,
+)
+async def test_what_no_call_can_have_used_is_counted(said: dict[str, Any], stream: bool) -> None:
+    """Booked, priced and marked as where the provider reports nothing."""
+    async with openai_server(
+        lambda _m, _n: {"text": "Hello.", "usage": {**USAGE, **said}}
+    ).serving() as server:
+        reply = await Job(model_at(server, stream=stream)).take_turn()
+    assert reply.usage == COUNTED
+    assert reply.cost_usd == pytest.approx(COUNTED.prompt * 2.5e-6 + 2 * 1e-5)
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("kind", ["cache_read_input_tokens", "cache_creation_input_tokens"])
+async def test_a_cache_that_holds_less_than_nothing_is_counted(kind: str) -> None:
+    """It is part of the prompt where Anthropic's protocol is spoken."""
+    usage = {"input_tokens": 1000, "output_tokens": 100, kind: -5000}
+    async with anthropic_server(
+        lambda _m, _n: {"text": "Hello.", "usage": usage}
+    ).serving() as server:
+        reply = await Job(model_at(server)).take_turn()
+    assert reply.usage == COUNTED
+
+
+@pytest.mark.usefixtures("litellm")
+async def test_what_a_call_can_have_used_is_booked_as_reported() -> None:
+    """Up to the bound in all, and whether the figures fit each other or not."""
+    said = {
+        **USAGE,
+        "completion_tokens": BILLION - 1000,
+        "prompt_tokens_details": {"cached_tokens": 5000},
+    }
+    async with openai_server(lambda _m, _n: {"text": "Hello.", "usage": said}).serving() as server:
+        reply = await Job(model_at(server)).take_turn()
+    assert reply.usage == Usage(prompt=1000, completion=BILLION - 1000, cache_read=5000)
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("said", [-5000, 10**30])
+async def test_an_attempt_that_failed_is_estimated_as_well(said: int) -> None:
+    """A stream that states its usage and breaks off."""
+    usage = {"input_tokens": said, "output_tokens": 1}
+    async with anthropic_server(
+        lambda _m, _n: {"text": "Hello. " * 20, "usage": usage, "break_after": 40}
+    ).serving() as server:
+        with pytest.raises(ApplicationError) as failed:
+            await Job(model_at(server)).take_turn()
+    (spent,) = failed.value.details
+    assert (spent.usage.prompt, spent.usage.reported) == (COUNTED.prompt, False)
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (Usage(prompt=1000, completion=-1_000_000, cache_read=-1), -9.99),
+        (Usage(prompt=10**30, completion=2**64), 1e24),
+        (Usage(), float("nan")),
+    ],
+)
+async def test_metrics_fail_no_turn(usage: Usage, cost: float) -> None:
+    """A turn is archived when it is counted: its retry would be answered with the same figures."""
+    told = TurnReply.model_construct(usage=usage, cost_usd=cost)
+
+    class Archived(ActivityInboundInterceptor):
+        async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+            return told
+
+    metrics = TelemetryConfig(metrics=PrometheusConfig(bind_address="127.0.0.1:0"))
+    environment = attempt(1)
+    environment.metric_meter = Runtime(telemetry=metrics).metric_meter
+    counted = Metered().intercept_activity(Archived(None))  # type: ignore[arg-type]
+    order = ExecuteActivityInput(
+        fn=print, args=[Job({"name": "openai/gpt-4o"}).call()], executor=None, headers={}
+    )
+    assert await environment.run(counted.execute_activity, order) is told
+
+
+def test_a_job_goes_on_from_what_a_release_before_booked() -> None:
+    """Less than nothing counts as nothing where the batch's budget is concerned."""
+    ledger = Ledger(Budget(), started=0.0, granted=Amount(turns=5, tokens=1000, usd=1.0))
+    ledger.add_call(Usage(prompt=1000, completion=-1_000_000), -9.99)
+    assert ledger.slice_left(1) == Amount(turns=4, tokens=1000, usd=1.0)
+    assert ledger.wants(1) is None
+    end = SubJobEnd(job="b/c", status="succeeded", turns=1, tokens=-5, usd=-1.0)
+    sub_job = SubJob(job="b/c", parent="b/a", call="", lent=Amount(), end=end)
+    assert sub_job.taken == Amount(turns=1, tokens=0, usd=0.0)
