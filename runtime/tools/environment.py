@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from urllib.parse import urlsplit
 
 from runtime.base.redaction.shapes import SHAPES
 
@@ -21,14 +19,21 @@ ALWAYS = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
 start.
 """
 
+# Some words stand in no other name. The others end a word: a KEYBOARD and a TOKENIZER are no
+# secrets, and neither is what only ends as a password does.
 _SECRET = re.compile(
-    r"(^|_)([A-Z]*KEY|KEYS|[A-Z]*TOKEN|TOKENS|SECRETS?|PASS|PASSWORD|PASSWD|PASSPHRASE"
-    r"|PWD|CREDENTIALS?|COOKIE)(_|$|\d)"
+    r"PASSWORD|PASSWD|PASSPHRASE|SECRET(?!AR)|COOKIE(?!CUTTER)|CREDENTIAL"
+    r"|(KEYS?|TOKENS?|PWD|CREDS)(?![A-Z])"
+    r"|(?<!ASK)(?<!BY)(?<!COM)(?<!OVER)(?<!SUR)(?<!TRES)(?<!UNDER)PASS(?![A-Z])"
     r"|(^|_)AUTH(ORIZATION)?$|^AWS_|^(AZURE|GOOGLE|VERTEX\w*|OPENAI|ANTHROPIC)_",
     re.IGNORECASE,
 )
 # Named like passwords, and they are directories.
 _HARMLESS = frozenset({"PWD", "OLDPWD"})
+
+# No parser: a value may hold several URLs, and one that no parser reads has its password too.
+_USER = re.compile(r"://[^/?#:]*:[^/?#]+@")
+_PARAMETER = re.compile(r"[?&;]([^=&;#\s]+)=[^&;#\s]")
 
 
 def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -67,7 +72,8 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _has_password(value: str) -> bool:
-    """Whether the value is a URL with a password in it."""
-    with suppress(ValueError):
-        return "://" in value and bool(urlsplit(value).password)
-    return False
+    """Whether the value is a URL with a password in it, before its host or as a parameter."""
+    if "://" not in value:
+        return False
+    named = (match[1] for match in _PARAMETER.finditer(value))
+    return bool(_USER.search(value)) or any(map(_SECRET.search, named))
