@@ -156,10 +156,11 @@ def _bad_arguments(tool: Tool, error: ValidationError) -> Outcome:
 
 
 def failure(error: BaseException) -> Outcome:
-    """An exception as the interpreter can raise it: by its own name if it knows that, else as a
-    RuntimeError.
+    """An exception as the interpreter can raise it: as itself if it knows that, else as the nearest
+    class that it is one of, with its own name before the message.
     """
     kind = type(error)
+    nearest = next((base for base in kind.__mro__ if _is_raisable(base)), Exception)
     try:
         # str() of a KeyError is the repr of its key; raising it anew would quote that again.
         quoted = (
@@ -168,11 +169,16 @@ def failure(error: BaseException) -> Outcome:
         message = error.args[0] if quoted else str(error)
     except Exception:  # noqa: BLE001 a broken __str__ must not make the tool run again
         message = "(its message cannot be read)"
-    if kind.__module__ == "builtins" and kind.__name__ in RAISABLE:
+    if nearest is kind:
         return Outcome(error_type=kind.__name__, error_message=shortened(message))
-    return Outcome(
-        error_type="RuntimeError", error_message=shortened(f"{kind.__name__}: {message}")
-    )
+    # Of what nothing nearer is known than that it is an exception, as most of their own kind.
+    name = "RuntimeError" if nearest is Exception else nearest.__name__
+    return Outcome(error_type=name, error_message=shortened(f"{kind.__name__}: {message}"))
+
+
+def _is_raisable(kind: type) -> bool:
+    # Others may have a built-in one's name.
+    return kind.__module__ == "builtins" and kind.__name__ in RAISABLE
 
 
 def shortened(message: str) -> str:

@@ -94,6 +94,9 @@ def fail(kind: str) -> None:
     if kind == "stop": raise StopIteration
     if kind == "strange": raise Strange
     if kind == "own": raise type("QuotaExceeded", (ValueError,), {})("come back later")
+    if kind == "refused": raise ConnectionRefusedError(111, "nobody listens")
+    if kind == "text": b"\\xff".decode()
+    if kind == "namesake": raise type("ValueError", (LookupError,), {})("not the built-in one")
     if kind == "json": json.loads("{")
     if kind == "long": raise ValueError("x" * 9000)
     if kind == "pydantic": Hit(file=3)
@@ -335,15 +338,18 @@ async def test_results_are_bounded(call: Call) -> None:
         ("file", "FileNotFoundError", "[Errno 2] No such file or directory: '/no/such/file'"),
         ("exit", "RuntimeError", "SystemExit: 3"),
         ("stop", "RuntimeError", "StopIteration: "),
-        ("own", "RuntimeError", "QuotaExceeded: come back later"),
+        ("own", "ValueError", "QuotaExceeded: come back later"),
+        ("refused", "OSError", "ConnectionRefusedError: [Errno 111] nobody listens"),
+        ("text", "ValueError", "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        ("namesake", "LookupError", "ValueError: not the built-in one"),
         ("strange", "RuntimeError", "Strange: (its message cannot be read)"),
-        ("json", "RuntimeError", "JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("json", "ValueError", "JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         ("long", "ValueError", "x" * 4000 + "..."),
     ],
 )  # fmt: skip
 async def test_exceptions(call: Call, kind: str, error_type: str, message: str) -> None:
-    """An exception keeps its name where the interpreter knows it; else it is a RuntimeError that
-    tells the name.
+    """An exception keeps its type where the interpreter knows it; else it is the nearest one that
+    it is one of, and tells its name.
     """
     assert await call("fail", kind) == ToolResult(error_type=error_type, error_message=message)
 
@@ -351,7 +357,7 @@ async def test_exceptions(call: Call, kind: str, error_type: str, message: str) 
 async def test_a_validation_error_in_the_tool_is_the_tools(call: Call) -> None:
     """Only the call's own arguments make a TypeError of the call."""
     result = await call("fail", "pydantic")
-    assert result.error_type == "RuntimeError"
+    assert result.error_type == "ValueError"
     assert result.error_message.startswith("ValidationError: 1 validation error for Hit")
 
 
