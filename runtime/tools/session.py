@@ -28,6 +28,8 @@ from mcp_types import (
     Tool,
 )
 from pydantic import ValidationError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
@@ -237,10 +239,19 @@ def digest_of_tool(tool: Tool) -> str:
 
 
 def wrong_arguments(tool: Tool, arguments: dict[str, Any]) -> Outcome | None:
-    """What is wrong with a call's arguments by the tool's schema; None if nothing is."""
+    """What is wrong with a call's arguments by the tool's schema, or that it leads out of itself;
+    None if nothing is.
+    """
+    schema = tool.input_schema
     try:
-        validator = jsonschema.validators.validator_for(tool.input_schema)(tool.input_schema)
+        # jsonschema's own registry would fetch any URL, and read any file, that a schema refers to.
+        validator = jsonschema.validators.validator_for(schema)(schema, registry=Registry())
         worst = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
+    except Unresolvable as error:
+        return _failed(
+            f"{tool.name}(): its schema refers to {bounded_line(error.ref, MOST_DOC)}, which is not"
+            " in it: arguments are checked by what the schema has itself"
+        )
     except Exception:  # noqa: BLE001 a schema that is none says nothing of the arguments
         return None
     if worst is None:

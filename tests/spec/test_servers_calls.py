@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import Tool
 from temporalio.testing import ActivityEnvironment
 
 from activities._listings import LISTINGS
@@ -21,6 +23,7 @@ from runtime.base.redaction.redactor import redactor_of
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.base.values import JobKey
+from runtime.tools.session import wrong_arguments
 from tests.eventually import alive, eventually
 from tests.servers.hostile_mcp import SECRET
 
@@ -122,6 +125,52 @@ async def test_what_it_offers_is_bounded_typed_and_archived(
     assert await listed(worker, spec) == (listing,)
     run = ActivityEnvironment().info.workflow_run_id
     assert JobArchive(store, "b", "j").effect(run, 1, LISTINGS) is not None
+
+
+@pytest.mark.parametrize("draft", ["2020-12/schema", "2019-09/schema", None])
+async def test_a_schema_that_leads_out_of_itself_is_not_followed(
+    tmp_path: Path, draft: str | None
+) -> None:
+    """No URL is asked for, and no file read: the call is refused, with the reference."""
+    asked: list[str] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readline()).decode())
+        writer.close()
+
+    other = tmp_path / "other.json"
+    other.write_text('{"required": ["secret"]}')
+    async with await asyncio.start_server(note, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/other.json"
+        for reference in (url, other.as_uri(), "other.json", "#/$defs/gone"):
+            schema = {"properties": {"x": {"$ref": reference}}}
+            if draft is not None:
+                schema |= {"$schema": f"https://json-schema.org/draft/{draft}"}
+            tool = Tool(name="t", input_schema=schema)
+            wrong = await asyncio.to_thread(wrong_arguments, tool, {"x": {}})
+            assert wrong is not None
+            assert (wrong.error_type, wrong.error_message) == (
+                "RuntimeError",
+                f"t(): its schema refers to {reference.removeprefix('#')}, which is not in it:"
+                " arguments are checked by what the schema has itself",
+            )
+    assert asked == []
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/n", "https://example.org/t#/$defs/n"])
+def test_a_schema_may_refer_to_itself(reference: str) -> None:
+    """Also by its own address; and to a draft, which is known without a network."""
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    schema = {
+        "$id": "https://example.org/t",
+        "$defs": {"n": {"type": "integer", "maximum": 3}},
+        "properties": {"x": {"$ref": reference}, "schema": {"$ref": draft}},
+    }
+    tool = Tool(name="t", input_schema=schema)
+    assert wrong_arguments(tool, {"x": 3, "schema": {"type": "object"}}) is None
+    wrong = wrong_arguments(tool, {"x": 4})
+    assert wrong is not None
+    assert wrong.error_message == "t(): ['x'] 4 is greater than the maximum of 3"
 
 
 @pytest.mark.slow
