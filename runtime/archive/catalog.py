@@ -12,7 +12,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.tombstones import deleted_jobs, tombstones_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json
-from runtime.base.errors import NotFound, ObjectMissing
+from runtime.base.errors import InputError, NotFound, ObjectMissing
 from runtime.base.values import JobKey
 
 LAST = "last"
@@ -21,7 +21,13 @@ _ID = "_holdfast/id"
 
 
 def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
-    """Every job that has anything in the archive, sorted. Looks at no job's objects."""
+    """Every job that has anything in the archive, sorted. Looks at no job's objects.
+
+    Raises:
+        InputError: if the batch has no name, as that of a variable which is not set.
+    """
+    if batch == "":
+        raise InputError("'' names no batch: 'holdfast ls' lists the jobs of all")
     batches = store.folders("") if batch is None else [keys.name(batch)]
     # Some stores keep a folder of which all objects were removed.
     gone = {*deleted_jobs(store, batch)}

@@ -24,15 +24,13 @@ def command(target: Target = ANY_SERVER, store: Store = None, json: Json = False
     run; warnings are no failures.
     """
     import asyncio
-    import os
 
     from runtime.base.home import state_home
-    from runtime.cli.stores import VARIABLE
+    from runtime.cli.stores import address_of
     from runtime.worker.doctor.doctor import examine
     from runtime.worker.doctor.finding import Verdict
 
-    home = state_home()
-    url = store or os.environ.get(VARIABLE) or str(home.archive)
+    home, url = state_home(), address_of(store)
 
     async def look() -> list[Finding]:
         findings = []

@@ -10,17 +10,25 @@ from runtime.base.home import state_home
 VARIABLE = "HOLDFAST_STORE"
 
 
-def archive_of(url: str | None) -> ObjectStore:
-    """The archive: the given one, else ``HOLDFAST_STORE``'s, else the directory beside the embedded
-    server.
+def address_of(url: str | None) -> str:
+    """The archive's address: the given one, also an empty one, which is an error as any other that
+    names none; else ``HOLDFAST_STORE``'s, else the directory beside the embedded server.
     """
-    return open_store(url or os.environ.get(VARIABLE) or str(state_home().archive))
+    if url is not None:
+        return url
+    return os.environ.get(VARIABLE) or str(state_home().archive)
+
+
+def archive_of(url: str | None) -> ObjectStore:
+    """The archive at that address."""
+    return open_store(address_of(url))
 
 
 def archive_to_read(url: str | None) -> ObjectStore:
     """The same archive for a command that writes nothing: one that is named must be there, and may
     be read-only.
     """
-    named = url or os.environ.get(VARIABLE)
-    # The state directory's own may not be made yet: then there are no jobs.
-    return open_existing(named) if named else open_store(str(state_home().archive))
+    if url is None and not os.environ.get(VARIABLE):
+        # The state directory's own may not be made yet: then there are no jobs.
+        return archive_of(None)
+    return open_existing(address_of(url))

@@ -188,7 +188,7 @@ class _Verification:
         from runtime.client.verification import jobs_to_verify
 
         try:
-            return find_job(self.objects, self.job or LAST)
+            return find_job(self.objects, LAST if self.job is None else self.job)
         except NotFound:
             key = JobKey.named(self.job or "")
             if key is not None and key in await jobs_to_verify(self.objects, client, None):

@@ -69,8 +69,11 @@ def load_profile(target: Target) -> ClientConfigProfile:
 
     Raises:
         InputError: if the configuration cannot be read, or names a namespace, a key or TLS and no
-            address.
+            address; or if ``target`` has an empty name, as that of a variable which is not set.
     """
+    for name, value in dataclasses.asdict(target).items():
+        if value == "":
+            raise InputError(f"--{name} '' names none: leave --{name} out, or name one")
     try:
         profile = ClientConfigProfile.load(profile=target.profile)
     except (RuntimeError, ValueError, OSError) as error:

@@ -2,8 +2,11 @@
 hold.
 """
 
+import pytest
+
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.stores import ObjectStore
+from runtime.base.errors import InputError
 
 
 def test_folders(store: ObjectStore) -> None:
@@ -16,6 +19,20 @@ def test_folders(store: ObjectStore) -> None:
     assert list(store.folders("b/")) == ["x", "y"]
     assert list(store.folders("b/x/")) == []
     assert list(store.folders("none/")) == []
+
+
+@pytest.mark.parametrize("prefix", ["/", "//", "../", "b/../../", "./", "/etc/", "\0/"])
+def test_no_prefix_leaves_the_store(store: ObjectStore, prefix: str) -> None:
+    """Under a prefix that no key can have there is nothing, whatever it would be as a path."""
+    store.put_if_absent("b/x/1", b"1")
+    assert list(store.folders(prefix)) == []
+    assert list(store.list(prefix)) == []
+
+
+def test_no_batch_has_an_empty_name(store: ObjectStore) -> None:
+    """It is bad input, and no batch without jobs."""
+    with pytest.raises(InputError, match="'' names no batch"):
+        all_jobs(store, "")
 
 
 def test_an_archives_own_name_is_no_job(store: ObjectStore) -> None:

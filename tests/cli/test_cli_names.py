@@ -130,6 +130,37 @@ def test_a_batch_that_has_no_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert capsys.readouterr() == ("", told)
 
 
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An archive with jobs, which commands take where none is named."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    filled(open_store(str(tmp_path / "archive")))
+    return str(tmp_path / "archive")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["ls", ""], ["results", ""], ["cost", ""], ["errors", ""], ["watch", ""]),
+        *(["export", "", "--format", "inspect"], ["compare", "", ""]),
+        ["archive", "prune", "--batch", "", "--older-than", "1d"],
+        *(["verify", ""], ["verify", "--profile", ""]),
+        *(["ls", "--store", ""], ["verify", "--store", ""]),
+        ["archive", "delete", "old", "--reason", "r", "--by", "b", "--store", ""],
+    ],
+)
+def test_an_empty_name_names_nothing(
+    archive: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That of a variable which is not set: nothing else is taken in its place."""
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "error: " in err
+    assert "''" in err
+
+
 class Counting(MemoryStore):
     """Counts the keys that are listed and the objects that are read."""
 

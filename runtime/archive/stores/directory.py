@@ -108,10 +108,15 @@ class DirectoryStore:
         Reads one directory at a time, and only those that can hold the prefix.
         """
         folder, _, _ = prefix.rpartition("/")
+        # No key begins so, and the path could lead out of the root.
+        if folder and not _is_key(folder):
+            return
         yield from self._walk(folder, prefix)
 
     def folders(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``."""
+        if prefix and not _is_key(prefix.removesuffix("/")):
+            return
         try:
             with os.scandir(self.root / prefix) as entries:
                 names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
@@ -181,8 +186,7 @@ class DirectoryStore:
         return Path(self._name(key))
 
     def _name(self, key: str) -> str:
-        parts = key.split("/")
-        if not _NO_NAMES.isdisjoint(parts) or parts[0] == _TMP or "\0" in key:
+        if not _is_key(key):
             raise ArchiveError(f"{key!r} is not an object key")
         return f"{self._prefix}{key}"
 
@@ -255,6 +259,12 @@ class DirectoryStore:
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime < oldest:
                         path.unlink()
+
+
+def _is_key(text: str) -> bool:
+    """Whether an object, or a folder of some, may be called so: its path stays below the root."""
+    parts = text.split("/")
+    return _NO_NAMES.isdisjoint(parts) and parts[0] != _TMP and "\0" not in text
 
 
 def _is_empty(folder: Path) -> bool:

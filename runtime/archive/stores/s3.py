@@ -135,9 +135,8 @@ class S3Store:
 
     def list(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``: pages of a thousand keys, each fetched when it is needed."""
-        for page in self._pages(prefix):
-            for entry in page.get("Contents", ()):
-                yield entry["Key"][len(self._prefix) :]
+        for key in self._listed(prefix, "Contents", "Key"):
+            yield key[len(self._prefix) :]
 
     def retained_until(self, key: str) -> datetime | None:
         """When the object's retention (object lock) ends; None if it has none.
@@ -155,9 +154,8 @@ class S3Store:
 
     def folders(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``."""
-        for page in self._pages(prefix, Delimiter="/"):
-            for entry in page.get("CommonPrefixes", ()):
-                yield entry["Prefix"][len(self._prefix + prefix) :].rstrip("/")
+        for folder in self._listed(prefix, "CommonPrefixes", "Prefix", Delimiter="/"):
+            yield folder[len(self._prefix + prefix) :].rstrip("/")
 
     def remove_try(self, key: str) -> None:
         """See ``Forgetting``: an identity that may not delete is no worse for it."""
@@ -188,6 +186,14 @@ class S3Store:
 
     def __str__(self) -> str:
         return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+
+    def _listed(self, prefix: str, kind: str, name: str, **arguments: str) -> Iterator[str]:
+        whole = self._prefix + prefix
+        for page in self._pages(prefix, **arguments):
+            for entry in page.get(kind, ()):
+                # Some servers take "//" for "/", and list what is elsewhere.
+                if entry[name].startswith(whole):
+                    yield entry[name]
 
     def _pages(self, prefix: str, **arguments: str) -> Iterator[dict[str, Any]]:
         token: str | None = None
