@@ -17,7 +17,7 @@ from botocore.exceptions import ReadTimeoutError
 from s3_server import BUCKET, S3Server
 
 from runtime.archive.job import JobArchive
-from runtime.archive.stores import open_store
+from runtime.archive.stores import open_existing, open_store
 from runtime.archive.stores.s3 import S3Store
 from runtime.archive.verify import verify_job
 from runtime.base.errors import ArchiveError
@@ -44,6 +44,13 @@ def test_a_put_whose_answer_was_lost_counts_as_ours(s3_server: S3Server) -> None
     assert store.put_if_absent("a", b"mine")
     assert lost and store.get("a") == b"mine"
     assert not store.put_if_absent("a", b"mine")
+
+
+def test_an_archive_is_opened_by_what_it_is_called(s3_server: S3Server) -> None:
+    """Whoever is handed its address, as in a job's result, finds it on its own server."""
+    store = open_store(s3_server.url(uuid.uuid4().hex))
+    store.put_if_absent("a/b/c", b"mine")
+    assert open_existing(str(store)).get("a/b/c") == b"mine"
 
 
 def test_a_job_outlives_a_server_that_goes_away(

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store
+from runtime.archive.stores.s3 import S3Store
 from runtime.base.errors import ArchiveError, InputError, ObjectMissing
 
 
@@ -103,6 +104,29 @@ def test_a_prefix_with_another_format_is_refused() -> None:
     taken.put_if_absent("_holdfast/archive", b'{"archive":"holdfast","format":3}')
     with pytest.raises(ArchiveError, match="something else"):
         check_store(taken, "here")
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("s3://b?region=eu-west-1", "s3://b?region=eu-west-1"),
+        (
+            "s3://b/p/?endpoint_url=http://127.0.0.1:9000&region=x&path_style=1",
+            "s3://b/p?endpoint_url=http://127.0.0.1:9000&region=x&path_style=1",
+        ),
+        (
+            "s3://b/p?region=x&sse=aws:kms&sse_key=a%26b&lock=COMPLIANCE&lock_days=9",
+            "s3://b/p?region=x&sse=aws:kms&sse_key=a%26b&lock=COMPLIANCE&lock_days=9",
+        ),
+        (
+            "s3://b/p?region=x&endpoint_url=http://user:secret@minio:9000",
+            "s3://b/p?region=x&endpoint_url=http://minio:9000",
+        ),
+    ],
+)
+def test_an_s3_store_tells_the_whole_address(url: str, told: str) -> None:
+    """With the options that lead to it, and no credentials: results and memos hand it out."""
+    assert str(S3Store.from_url(url)) == told
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import boto3
 from botocore.config import Config
@@ -49,7 +50,7 @@ _MISSING = {"NoSuchKey", "404", "NotFound"}
 class S3Store:
     """Objects in ``bucket`` under ``prefix``.
 
-    ``extra`` are arguments added to every ``PutObject``.
+    ``extra`` are arguments added to every ``PutObject``; ``options`` are those of its address.
     """
 
     def __init__(
@@ -59,11 +60,13 @@ class S3Store:
         prefix: str = "",
         *,
         extra: Callable[[], dict[str, Any]] = dict,
+        options: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._client = client
         self._bucket = bucket
         self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self._extra = extra
+        self._options = options
 
     @classmethod
     def from_url(cls, url: str) -> S3Store:
@@ -88,7 +91,8 @@ class S3Store:
             )
         except (BotoCoreError, ValueError) as error:
             raise ArchiveError(f"cannot open {url}: {error}") from error
-        return cls(client, parts.netloc, parts.path, extra=_put_arguments(url, options))
+        extra = _put_arguments(url, options)
+        return cls(client, parts.netloc, parts.path, extra=extra, options=_without_user(options))
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """See ``ObjectStore``.
@@ -185,7 +189,9 @@ class S3Store:
             self._try(f"remove {key} from", delete)
 
     def __str__(self) -> str:
-        return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+        address = f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+        # It is handed out: who opens it without its endpoint would look at AWS.
+        return f"{address}?{urlencode(self._options, safe=':/')}" if self._options else address
 
     def _listed(self, prefix: str, kind: str, name: str, **arguments: str) -> Iterator[str]:
         whole = self._prefix + prefix
@@ -238,6 +244,15 @@ class S3Store:
             time.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
         raise AssertionError("unreachable")
+
+
+def _without_user(options: dict[str, str]) -> dict[str, str]:
+    """Options without the user and the password that the endpoint's URL may have."""
+    if "endpoint_url" not in options:
+        return options
+    parts = urlsplit(options["endpoint_url"])
+    endpoint = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return {**options, "endpoint_url": endpoint}
 
 
 def _config(options: dict[str, str]) -> Config:
