@@ -9,10 +9,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
 from holdfast.results import BatchResult, JobResult, result_of
 from runtime.archive.stores import ObjectStore
+from runtime.base.errors import InputError
 from runtime.base.spec.models import BatchSpec
 from runtime.base.values import Usage
 from runtime.cli.stores import archive_of
@@ -82,16 +83,19 @@ class ServerSilent:
 
 Event = Planned | JobTurn | JobEnded | ServerSilent
 OnEvent = Callable[[Event], Awaitable[None] | None]
+Lost = Literal["refuse", "resume", "anew"]
 
 
 class Options(TypedDict, total=False):
-    """How ``run``, ``arun`` and ``stream`` run the jobs: the options of ``holdfast run``."""
+    """How ``run``, ``arun`` and ``stream`` run the jobs: options of ``holdfast run``. There are no
+    others: what that has beside, such as ``--workers``, goes with the command alone.
+    """
 
     store: str | None
     """The archive; None for the jobs file's, else the one that commands use."""
     rerun_failed: bool
     """Start the jobs anew that ended without success."""
-    lost: Literal["refuse", "resume", "anew"]
+    lost: Lost
     """What is done with jobs that the archive has open and Temporal does not know."""
     address: str | None
     """The Temporal server; None for the one of Temporal's configuration, else the embedded one."""
@@ -146,7 +150,7 @@ async def arun(
     return BatchResult(batch, tuple(ended[id] for id in order))
 
 
-async def stream(jobs_file: str | Path, **options: Unpack[Options]) -> AsyncGenerator[Event]:
+def stream(jobs_file: str | Path, **options: Unpack[Options]) -> AsyncGenerator[Event]:
     """Run the jobs of a jobs file with a worker in this process, and tell what happens until the
     last one has ended.
 
@@ -154,10 +158,22 @@ async def stream(jobs_file: str | Path, **options: Unpack[Options]) -> AsyncGene
     ``contextlib.aclosing``.
 
     Raises:
+        TypeError: there is no such option; at once, as for any function.
         InputError: what the jobs file or an option says is wrong; nothing was started.
         ServerError: the Temporal server cannot be started or reached.
         ArchiveError: the archive cannot be read or written.
     """
+    known = Options.__annotations__
+    if (unknown := next((name for name in options if name not in known), None)) is not None:
+        raise TypeError(
+            f"unexpected keyword argument {unknown!r}: the options are {', '.join(known)}"
+        )
+    if (lost := options.get("lost", "refuse")) not in get_args(Lost):
+        raise InputError(f"lost: expected one of {', '.join(get_args(Lost))}, got {lost!r}")
+    return _traced(jobs_file, options)
+
+
+async def _traced(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]:
     begin_traces(options.get("tracer_provider"))
     try:
         async with aclosing(_run(jobs_file, options)) as events:

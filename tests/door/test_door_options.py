@@ -1,0 +1,47 @@
+"""The options of ``run``, ``arun`` and ``stream``: none is passed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+
+OPTIONS = "store, rerun_failed, lost, address, namespace, profile, tracer_provider"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory, in which nothing begins."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("name", ["stor", "workers", "dry_run"])
+def test_an_option_that_there_is_not_is_a_type_error(name: str, home: Path) -> None:
+    """As any function says of a keyword argument; it tells which there are."""
+    given: dict[str, Any] = {name: "x"}
+    with pytest.raises(TypeError) as told:
+        holdfast.run("jobs.yaml", **given)
+    assert str(told.value) == f"unexpected keyword argument {name!r}: the options are {OPTIONS}"
+    with pytest.raises(TypeError):
+        holdfast.stream("jobs.yaml", **given)
+    assert not home.exists()
+
+
+async def test_arun_has_the_same_options() -> None:
+    """Also beside ``on_event``, which ``stream`` has not."""
+    given: dict[str, Any] = {"stor": "x"}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stor'"):
+        await holdfast.arun("jobs.yaml", on_event=lambda _: None, **given)
+
+
+@pytest.mark.parametrize("lost", ["resumed", "", None, True])
+def test_what_is_done_with_lost_jobs_is_one_of_three(lost: Any, home: Path) -> None:
+    """Another word is bad input: it was taken for ``resume``."""
+    with pytest.raises(holdfast.InputError) as told:
+        holdfast.run("jobs.yaml", lost=lost)
+    assert str(told.value) == f"lost: expected one of refuse, resume, anew, got {lost!r}"
+    assert not home.exists()
