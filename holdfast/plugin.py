@@ -25,14 +25,17 @@ with workflow.unsafe.imports_passed_through():
     from runtime.archive.job import JobArchive
     from runtime.archive.stores import ObjectStore
     from runtime.base.errors import InputError
+    from runtime.base.quoted import shown
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
     from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
     from runtime.cli.stores import archive_of
     from runtime.cli.telemetry import begin_traces, flush_traces
+    from runtime.client.preflight import check
     from runtime.client.submission import masked_spec
     from runtime.jobsfile.changes import definition_digest
     from runtime.jobsfile.load import load
+    from runtime.jobsfile.written import NAME_RULE, is_name
     from runtime.server.authentic.encryption import encryption_keys
     from runtime.server.authentic.key import key_of
     from runtime.server.authentic.shared import is_shared, shared_converter
@@ -68,17 +71,30 @@ class Job:
     definition: dict[str, Any]
 
     def named(self, id: str) -> Job:
-        """The same job under another id: each id has one record in the archive."""
+        """The same job under another id: each id has one record in the archive.
+
+        Raises:
+            InputError: if no job may be called so.
+        """
+        if not is_name(id):
+            raise InputError(f"expected a name ({NAME_RULE}), got {shown(id)}")
         return Job(self.batch, id, {**self.definition, "id": id})
 
 
 def jobs_of(jobs_file: str | Path) -> dict[str, Job]:
     """The jobs that a jobs file describes, by their ids.
 
+    What a worker alone can tell is not looked for here: providers' keys and packages, secrets and
+    sandboxes.
+
     Raises:
         InputError: with every problem, by line.
     """
-    batch = load(jobs_file).batch
+    loaded = load(jobs_file)
+    # The archive is the plugin's. Whoever gives the jobs to a workflow need not have what runs
+    # them.
+    check(loaded, store=None, here=frozenset())
+    batch = loaded.batch
     specs = [masked_spec(spec) for spec in batch.jobs]
     for spec in specs:
         for tool in spec.tools:

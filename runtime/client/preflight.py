@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
-from runtime.base.roles import Role, own_roles
+from runtime.base.roles import EVERY, Role, Roles, own_roles
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
@@ -29,10 +29,12 @@ _WRITE_PRICE = (
 )
 
 
-def check(loaded: Loaded, store: str | None) -> list[str]:
+def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[str]:
     """Check the models of the batch, each where it is named, and the archive at ``store``.
 
-    Returns what is worth a note.
+    Returns what is worth a note. ``here`` are the parts of the work that are done on this machine,
+    None for those of its environment: for the others, workers elsewhere have keys, packages,
+    secrets and sandboxes.
 
     litellm is imported only where a model is none of the scripted ones.
 
@@ -40,6 +42,8 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
         InputError: with every problem, by line.
     """
     problems, notes = loaded.problems, dict[str, None]()
+    if here is None:
+        here = own_roles() or EVERY
     if store is not None:
         _check_store(store, problems)
     # Many jobs name few models, and the first check of one imports litellm.
@@ -51,13 +55,14 @@ def check(loaded: Loaded, store: str | None) -> list[str]:
                 if known not in checked:
                     if len(checked) == _REMEMBERED:
                         checked.clear()
-                    checked[known] = _faults(model, job.form)
+                    checked[known] = _faults(model, job.form, here)
                 if faults := checked[known]:
                     problems.add(at, "; ".join(faults))
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
-        if job.writable is not None:
+        if job.writable is not None and Role.SANDBOXES in here:
             _check_hands(job.writable, index, problems)
-        _check_secrets(job, index, problems)
+        if Role.TOOLS in here:
+            _check_secrets(job, index, problems)
     problems.raise_if_any()
     return list(notes)
 
@@ -73,8 +78,6 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
     """See that commands can be run here as the job wants them."""
     own = problems.has(("jobs", index, "workspace"))
     at: Location = ("jobs", index, "workspace") if own else ("defaults", "workspace")
-    if not _does(Role.SANDBOXES):
-        return
     try:
         sandbox_of(writable.sandbox)
         named_secrets(writable.secrets, os.environ)
@@ -84,8 +87,6 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
 
 def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
     """See that the job's tools can be given what it names."""
-    if not _does(Role.TOOLS):
-        return
     own = ("jobs", index, "secrets") in problems.lines.by_location
     try:
         named_secrets(job.secrets, os.environ)
@@ -93,19 +94,11 @@ def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
         problems.add(("jobs", index, "secrets") if own else ("defaults", "secrets"), str(error))
 
 
-def _faults(model: ModelSettings, form: str) -> list[str]:
+def _faults(model: ModelSettings, form: str, here: Roles) -> list[str]:
     from activities.known_models import faults
 
-    elsewhere = not _does(Role.MODELS)
+    elsewhere = Role.MODELS not in here
     return list(faults(model.name, model.options, form, elsewhere=elsewhere))
-
-
-def _does(*roles: Role) -> bool:
-    """Whether this process does one of these parts of the work: for the others, workers elsewhere
-    have keys, secrets and sandboxes.
-    """
-    own = own_roles()
-    return own is None or not own.isdisjoint(roles)
 
 
 def _unpriced(
