@@ -4,9 +4,10 @@ worker. All bounded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mcp import MCPError
 from mcp_types import (
     BlobResourceContents,
     PaginatedRequestParams,
@@ -15,6 +16,7 @@ from mcp_types import (
     ResourceTemplate,
     TextResourceContents,
 )
+from pydantic import ValidationError
 
 from runtime.base.spec.servers import ServerResource
 from runtime.tools.schemas import bounded_line, size_of
@@ -34,23 +36,45 @@ MOST_TEXT = 4 << 20
 MOST_NAMED = 20
 """Resources that an error names."""
 
+Listed = Resource | ResourceTemplate
+Page = tuple[Sequence[Listed], str | None]
+"""With the cursor of the next one."""
 
-async def resources_of(session: ClientSession) -> list[Resource | ResourceTemplate]:
+
+async def resources_of(session: ClientSession) -> list[Listed]:
     """All that the server lists, templates last."""
-    listed: list[Resource | ResourceTemplate] = []
+
+    async def resources(at: PaginatedRequestParams) -> Page:
+        page = await session.list_resources(params=at)
+        return page.resources, page.next_cursor
+
+    async def templates(at: PaginatedRequestParams) -> Page:
+        page = await session.list_resource_templates(params=at)
+        return page.resource_templates, page.next_cursor
+
+    return [*await _listed(resources), *await _listed(templates)]
+
+
+async def _listed(ask: Callable[[PaginatedRequestParams], Awaitable[Page]]) -> list[Listed]:
+    """One of the server's lists, as far as it tells it: many have no templates, and no list of
+    them.
+    """
+    listed: list[Listed] = []
     cursor: str | None = None
     # A server may always have another page.
     for _ in range(MOST_PAGES):
-        page = await session.list_resources(params=PaginatedRequestParams(cursor=cursor))
-        listed += page.resources
-        if (cursor := page.next_cursor) is None or len(listed) >= MOST_LISTED:
+        try:
+            page, cursor = await ask(PaginatedRequestParams(cursor=cursor))
+        except (MCPError, ValidationError):
             break
-    templates = await session.list_resource_templates(params=PaginatedRequestParams())
-    return [*listed[:MOST_LISTED], *templates.resource_templates[:MOST_LISTED]]
+        listed += page
+        if cursor is None or len(listed) >= MOST_LISTED:
+            break
+    return listed[:MOST_LISTED]
 
 
 def told_resources(
-    resources: Sequence[Resource | ResourceTemplate],
+    resources: Sequence[Listed],
 ) -> tuple[tuple[ServerResource, ...], int]:
     """Those that a job is told of, and how many more there are."""
     told: list[ServerResource] = []
@@ -66,7 +90,7 @@ def told_resources(
     return tuple(told), len(resources) - len(told)
 
 
-def _told(one: Resource | ResourceTemplate) -> ServerResource | None:
+def _told(one: Listed) -> ServerResource | None:
     """None for one whose URI no statement could be shown."""
     uri = _uri(one)
     if len(uri) > MOST_URI or bounded_line(uri, MOST_URI) != uri or '"' in uri or "\\" in uri:
@@ -75,21 +99,21 @@ def _told(one: Resource | ResourceTemplate) -> ServerResource | None:
     return ServerResource(uri=uri, doc=doc, template=isinstance(one, ResourceTemplate))
 
 
-def _uri(one: Resource | ResourceTemplate) -> str:
+def _uri(one: Listed) -> str:
     return one.uri if isinstance(one, Resource) else one.uri_template
 
 
-def listed_text(resources: Sequence[Resource | ResourceTemplate]) -> dict[str, str]:
+def listed_text(resources: Sequence[Listed]) -> dict[str, str]:
     """The list itself, a line each, in the form of ``content_of``."""
     lines = [f"{bounded_line(_uri(one), MOST_URI)}  {_doc(one)}".rstrip() for one in resources]
     return {"text": "".join(f"{line}\n" for line in lines), "kind": "text/plain", "note": ""}
 
 
-def _doc(one: Resource | ResourceTemplate) -> str:
+def _doc(one: Listed) -> str:
     return bounded_line(one.description or one.title or one.name, MOST_DOC)
 
 
-def hint(resources: Sequence[Resource | ResourceTemplate], server: str) -> str:
+def hint(resources: Sequence[Listed], server: str) -> str:
     """What there is instead of a resource that there is not."""
     if not resources:
         return f"the server {server} lists nothing to read"

@@ -22,8 +22,6 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     CallToolResult,
     PaginatedRequestParams,
-    Resource,
-    ResourceTemplate,
     TextContent,
     Tool,
 )
@@ -35,7 +33,14 @@ from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, shortened
-from runtime.tools.resources import content_of, hint, listed_text, resources_of, told_resources
+from runtime.tools.resources import (
+    Listed,
+    content_of,
+    hint,
+    listed_text,
+    resources_of,
+    told_resources,
+)
 from runtime.tools.schemas import bounded_line, method_name, method_stub, size_of
 from runtime.tools.stdio import Stdio
 
@@ -101,14 +106,11 @@ class Session:
             more_resources=more,
         )
 
-    async def resources(self) -> list[Resource | ResourceTemplate]:
+    async def resources(self) -> list[Listed]:
         """What it says that it has to read; nothing if it cannot be asked."""
         if self.client.server_capabilities.resources is None:
             return []
-        try:
-            return await resources_of(self.client.session)
-        except (MCPError, ValidationError):
-            return []
+        return await resources_of(self.client.session)
 
     async def read(self, uri: str) -> dict[str, str]:
         """A resource as ``content_of`` tells it; of no URI the list of all.

@@ -128,6 +128,18 @@ RESOURCES = [
 TEMPLATES = [{"uriTemplate": "notes://day/{date}", "name": "A day's notes"}]
 
 
+def templates(cursor: str | None) -> dict[str, Any]:
+    """The page of templates; there is no such list with a file ``plain``, and there are two pages
+    with a file ``paged``.
+    """
+    if (HERE / "plain").exists():
+        return {"error": {"code": -32601, "message": "no resources/templates/list"}}
+    if cursor is not None:
+        return {"result": {"resourceTemplates": [{"uriTemplate": "more://{n}", "name": "More"}]}}
+    more = {"nextCursor": "2"} if (HERE / "paged").exists() else {}
+    return {"result": {"resourceTemplates": TEMPLATES, **more}}
+
+
 def reading() -> dict[str, Any]:
     """That there is something to read, if there is: a directory ``notes``."""
     return {"resources": {}} if (HERE / "notes").is_dir() else {}
@@ -203,7 +215,7 @@ def main() -> None:
             case "resources/list":
                 say({"id": number, "result": {"resources": [*RESOURCES, *more_resources()]}})
             case "resources/templates/list":
-                say({"id": number, "result": {"resourceTemplates": TEMPLATES}})
+                say({"id": number, **templates((message.get("params") or {}).get("cursor"))})
             case "resources/read":
                 if (answer := read(message["params"]["uri"])) is not None:
                     say({"id": number, **answer})

@@ -72,7 +72,7 @@ def read(tools: ToolActivities, spec: ServerSpec, tmp_path: Path) -> Read:
     return read
 
 
-async def listed(tools: ToolActivities, spec: ServerSpec) -> ServerListing:
+async def listed_by(tools: ToolActivities, spec: ServerSpec) -> ServerListing:
     """What the server offers, as a job that begins is told."""
     question = ServersQuestion(key=KEY, servers=(spec,))
     return (await ActivityEnvironment().run(tools.list_servers, question)).listings[0]
@@ -120,6 +120,28 @@ async def test_an_unknown_resource_is_an_error_that_names_what_there_is(read: Re
         "notes://log  What is in log.",
         "notes://day/{date}  A day's notes",
     ]
+
+
+@pytest.mark.parametrize(
+    ("server", "listed"),
+    [
+        ("plain", ["notes://guide.md", "notes://log"]),
+        ("paged", ["notes://guide.md", "notes://log", "notes://day/{date}", "more://{n}"]),
+    ],
+)
+async def test_templates_are_listed_as_far_as_there_are_any(
+    read: Read,
+    tools: ToolActivities,
+    spec: ServerSpec,
+    tmp_path: Path,
+    server: str,
+    listed: list[str],
+) -> None:
+    """A server that has no list of templates shows its resources; one with pages shows them all."""
+    (tmp_path / server).touch()
+    offered = await listed_by(tools, spec)
+    assert [one.uri for one in offered.resources] == listed
+    assert [line.split()[0] for line in (await read("mcp://docs")).text.splitlines()] == listed
 
 
 @pytest.mark.slow
@@ -173,7 +195,7 @@ async def test_a_job_is_told_what_there_is_to_read(
 ) -> None:
     """Bounded, within the fence of the servers' own words; and nothing where there is nothing."""
     (tmp_path / "many").touch()
-    listing = await listed(tools, spec)
+    listing = await listed_by(tools, spec)
     assert (len(listing.resources), listing.more_resources) == (50, 53)
     contract = told_by(listing)
     assert "opens as a view, with anything in place of {a name in braces}" in contract
