@@ -9,7 +9,6 @@ vanished or changed: an archive may grow, and what a head lists stays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
@@ -34,6 +33,7 @@ from runtime.base.errors import (
     ObjectMissing,
     VerificationError,
 )
+from runtime.base.places import expanded
 from runtime.base.values import JobKey, StepRef, Value
 
 # A signature over a head must never pass as one over an end: each begins with its own words.
@@ -185,7 +185,7 @@ def read_head(path: str, trusted: frozenset[str]) -> ArchiveHead:
             trusted.
     """
     try:
-        head = ArchiveHead.model_validate_json(Path(path).expanduser().read_bytes())
+        head = ArchiveHead.model_validate_json(expanded(path).read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError:

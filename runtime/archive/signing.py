@@ -13,12 +13,12 @@ import binascii
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.archive.forms import Signature
 from runtime.base.digests import canonical_json
 from runtime.base.errors import InputError
+from runtime.base.places import expanded
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -150,8 +150,8 @@ def _read(text: str, what: str) -> bytes:
     if text.lstrip().startswith("-----BEGIN") or _looks_raw(text):
         return text.encode()
     try:
-        return Path(text).expanduser().read_bytes()
-    except (OSError, ValueError):
+        return expanded(text).read_bytes()
+    except (OSError, ValueError, InputError):
         raise InputError(
             f"{what} is neither a key nor the path of a file that can be read"
         ) from None

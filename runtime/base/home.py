@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.base.errors import InputError
+from runtime.base.places import expanded
 
 VARIABLE = "HOLDFAST_HOME"
 """The environment variable that names the state directory."""
@@ -98,11 +99,14 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
     there.
 
     Raises:
-        InputError: if the directory cannot be made or written.
+        InputError: if the directory cannot be made or written, or ``HOLDFAST_HOME`` names none.
     """
     named = (os.environ if environment is None else environment).get(VARIABLE)
     if named:
-        path = Path(named).expanduser()
+        try:
+            path = expanded(named)
+        except InputError as error:
+            raise InputError(f"{error}; set {VARIABLE}") from None
     else:
         import platformdirs
 

@@ -33,6 +33,9 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
+    # Python writes out no number of more than 4,300 digits.
+    if isinstance(value, int) and abs(value) >= 10**SHOWN_VALUE:
+        return f"a number of more than {SHOWN_VALUE} digits"
     if isinstance(value, str) and len(value) > SHOWN_VALUE:
         return ascii(value[:SHOWN_VALUE]) + "..."
     text = repr(value)

@@ -122,7 +122,7 @@ def _inspect(objects: ObjectStore, name: str) -> None:
 def _turns(text: str | None) -> Turns:
     from runtime.archive.export import Turns
 
-    match = re.fullmatch(r"(\d*)(\.\.)?(\d*)", "" if text is None else text, re.ASCII)
+    match = re.fullmatch(r"(\d{0,9})(\.\.)?(\d{0,9})", "" if text is None else text, re.ASCII)
     first, dots, last = match.groups() if match is not None else ("", None, "")
     if text is not None and (match is None or not (first or last)):
         raise InputError(f"--turns {text}: expected A..B, A.., ..B or A, as in 10..20")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from runtime.base.errors import InputError
+from runtime.base.places import expanded
 
 _READABLE = 0o666
 
@@ -20,7 +21,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     Raises:
         InputError: if it cannot be made there.
     """
-    path = path.expanduser()
+    path = expanded(path)
     try:
         # Beside its place: only within one file system is a move one step.
         made = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is closed before it moves

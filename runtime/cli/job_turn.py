@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from runtime.base.errors import InputError
+from runtime.base.quoted import shown
+
+TURN = re.compile(r"\d{1,9}", re.ASCII)
+"""The number of a turn."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,9 @@ def parse_job_turn(text: str) -> JobTurn:
     job, at, turn = text.rpartition("@")
     if not at:
         job, turn = text, ""
-    # ``isdigit`` alone takes digits that ``int`` refuses, such as superscripts.
-    if not job or (at and not (turn.isascii() and turn.isdigit())):
+    if not job or (at and not TURN.fullmatch(turn)):
         raise InputError(
-            f"{text!r} is no JOB@N: a job's name, '@' and the number of a turn, as in"
+            f"{shown(text)} is no JOB@N: a job's name, '@' and the number of a turn, as in"
             " 'nightly/licences@12'"
         )
     return JobTurn(job, int(turn) if turn else None)

@@ -9,7 +9,7 @@ import typer
 
 from runtime.base.errors import InputError
 from runtime.cli.chosen import JobAtTurn, Run
-from runtime.cli.job_turn import parse_job_turn
+from runtime.cli.job_turn import TURN, parse_job_turn
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, pretty, raw, say
 
@@ -201,7 +201,7 @@ def parse_turns(text: str) -> range:
         InputError: if it is none.
     """
     first, dots, last = text.partition("..")
-    numbers = [int(n) for n in (first, last) if n.isascii() and n.isdigit()]
+    numbers = [int(n) for n in (first, last) if TURN.fullmatch(n)]
     if not dots or len(numbers) != 2 or numbers[0] > numbers[1]:
         raise InputError(
             f"{text!r} is no A..B: two numbers of turns, the smaller one first, as in '3..7'"

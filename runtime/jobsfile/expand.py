@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from runtime.base.errors import InputError
+from runtime.base.places import expanded
 from runtime.base.quoted import key_path
 from runtime.jobsfile.items import Item, LinesOfItems, read_items
 from runtime.jobsfile.messages import describe
@@ -154,7 +155,7 @@ class Expansion:
             own = Problems(name, LinesOfItems(), hidden=2)
             self._problems.items.append(own)
             try:
-                path = Path(os.path.normpath(self._directory / Path(name).expanduser()))
+                path = Path(os.path.normpath(self._directory / expanded(name)))
                 self._files[name] = read_items(path, own)
             except InputError as error:
                 self._problems.add(at, str(error))

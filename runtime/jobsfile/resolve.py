@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from runtime.base.addresses import SCHEME, WORKSPACE_OF
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.errors import InputError
 from runtime.base.own_headers import headers_in, is_variable, is_withheld, own_headers
+from runtime.base.places import expanded, is_directory, is_file, split_url
 from runtime.base.quoted import shown
 from runtime.base.redaction.computed import without_keys
 from runtime.base.redaction.rules import Redaction
@@ -127,10 +128,10 @@ class Resolver:
         self._hosts = ToolHosts()
         self._inherited: dict[str, Any] = {}
         # For this file alone: when the next one is read, the disk may be another.
-        self._directory_fault = lru_cache(REMEMBERED)(_directory_fault)
-        self._is_script = lru_cache(REMEMBERED)(_is_file)
+        self._workspace_fault = lru_cache(REMEMBERED)(workspace_fault)
+        self._is_script = lru_cache(REMEMBERED)(is_file)
         self._schema_fault = lru_cache(REMEMBERED)(_schema_fault)
-        self._tools_path = self._path(header.tools_path) if header.tools_path else str(directory)
+        self._tools_path = self._path(header.tools_path or ".", ("tools_path",))
 
     def close(self) -> None:
         """End the process in which tools were imported."""
@@ -143,7 +144,7 @@ class Resolver:
             return None
         scheme, separator, _ = store.partition("://")
         if not separator:
-            return self._path(store)
+            return self._path(store, ("store",))
         # Before the scheme is looked at, whose error repeats the URL.
         if _has_userinfo(store):
             self._problems.add(
@@ -155,6 +156,11 @@ class Resolver:
                 f"expected a directory or a URL of {' or '.join(STORE_SCHEMES)}, got"
                 f" {shown(store)}",
             )
+        else:
+            try:
+                split_url(store)
+            except InputError as error:
+                self._problems.add(("store",), str(error))
         return store
 
     def on_finish(self) -> OnFinish | None:
@@ -174,7 +180,7 @@ class Resolver:
         """The resolved jobs; those that cannot be are left out, and what is wrong with them is
         noted.
         """
-        if self._header.tools_path and not Path(self._tools_path).is_dir():
+        if self._header.tools_path and not is_directory(self._tools_path):
             self._problems.add(("tools_path",), f"no such directory: {shown(self._tools_path)}")
         # Also where every job names a model of its own: all that is wrong in the file is told.
         if self._defaults.model is not None:
@@ -274,12 +280,17 @@ class Resolver:
         numbers = written.model_dump(exclude={"model"})
         return Spawn(**numbers, model=model)
 
-    def _path(self, text: str) -> str:
-        """``text`` as an absolute path.
+    def _path(self, text: str, at: Location) -> str:
+        """``text`` as an absolute path; what is none is noted.
 
         Links stay links, so a workspace may be moved by re-pointing one.
         """
-        return os.path.normpath(self._directory / Path(text).expanduser())
+        try:
+            path = expanded(text)
+        except InputError as error:
+            self._problems.add(at, str(error))
+            path = Path()
+        return os.path.normpath(self._directory / path)
 
     def _workspace(self, written: WrittenWorkspace, at: Location) -> tuple[str, Writable | None]:
         """Where the workspace comes from, and what makes it one that the job may change."""
@@ -300,8 +311,8 @@ class Resolver:
         return self._directory_at(written.from_ or "", at), writable
 
     def _directory_at(self, text: str, at: Location) -> str:
-        path = self._path(text)
-        if (fault := self._directory_fault(path)) is not None:
+        path = self._path(text, at)
+        if (fault := self._workspace_fault(path)) is not None:
             self._problems.add(at, f"expected a directory, got {shown(text)}, {fault}")
         return path
 
@@ -314,7 +325,7 @@ class Resolver:
         name = written.name
         if name.startswith(SCRIPTED):
             script = name.removeprefix(SCRIPTED)
-            path = self._path(script)
+            path = self._path(script, at)
             name = SCRIPTED + path
             if not self._is_script(path):
                 self._problems.add(
@@ -416,8 +427,8 @@ class Resolver:
                 self._problems.add((*at, key), "expected no credentials in the URL")
             elif not (isinstance(base, str) and base.startswith(("http://", "https://"))):
                 self._problems.add((*at, key), f"expected an http(s) URL, got {shown(base)}")
-            elif _has_secret(base):
-                self._problems.add((*at, key), f"expected no secret in the URL; {_SET_INSTEAD}")
+            elif (fault := _url_fault(base, _SET_INSTEAD)) is not None:
+                self._problems.add((*at, key), fault)
         for where, text in _texts(options, at):
             if without_keys(text) != text:
                 self._problems.add(where, f"this looks like a key: {_SET_INSTEAD}")
@@ -479,10 +490,8 @@ class Resolver:
                 if transport and key in server.model_fields_set:
                     kind = "command" if key == "token" else "url"
                     self._problems.add((*where, key), f"a server with a {kind} has no {key!r}")
-            if server.url and (_has_userinfo(server.url) or _has_secret(server.url)):
-                self._problems.add(
-                    (*where, "url"), "expected no secret in the URL; 'token' names a variable"
-                )
+            if fault := _url_fault(server.url or "", "'token' names a variable"):
+                self._problems.add((*where, "url"), fault)
             for index, text in enumerate(server.command):
                 if without_keys(text) != text:
                     self._problems.add(
@@ -492,7 +501,11 @@ class Resolver:
                 ServerSpec(
                     name=name,
                     command=tuple(server.command),
-                    directory=self._path(server.directory or ".") if server.command else "",
+                    directory=(
+                        self._path(server.directory or ".", (*where, "directory"))
+                        if server.command
+                        else ""
+                    ),
                     env=tuple(server.env),
                     url=server.url or "",
                     token=server.token or "",
@@ -569,16 +582,6 @@ def _redaction(
     return Redaction(**fields)
 
 
-def _directory_fault(path: str) -> str | None:
-    if "\0" in path or not Path(path).is_dir():
-        return "which is none"
-    return workspace_fault(path)
-
-
-def _is_file(path: str) -> bool:
-    return "\0" not in path and Path(path).is_file()
-
-
 def _schema_fault(schema: str) -> str | None:
     """What is wrong with a result schema, in JSON."""
     from runtime.base.result_schemas.faults import schema_fault
@@ -591,6 +594,8 @@ def workspace_fault(path: str) -> str | None:
     try:
         with os.scandir(path) as entries:
             next(entries, None)
+    except (FileNotFoundError, NotADirectoryError):
+        return "which is none"
     except OSError as error:
         return f"which may not be read ({error.strerror})"
     return None
@@ -656,8 +661,15 @@ def _texts(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
             yield from _texts(item, (*at, index))
 
 
-def _has_secret(url: str) -> bool:
-    return any(is_secret_name(name) for name, _ in parse_qsl(urlsplit(url).query))
+def _url_fault(url: str, instead: str) -> str | None:
+    """Why ``url`` may not stand in a file, if it may not; ``instead`` of a secret in it."""
+    try:
+        query = split_url(url).query
+    except InputError as error:
+        return str(error)
+    if _has_userinfo(url) or any(is_secret_name(name) for name, _ in parse_qsl(query)):
+        return f"expected no secret in the URL; {instead}"
+    return None
 
 
 def _has_userinfo(url: str) -> bool:

@@ -30,6 +30,9 @@ MAX_JSONL_BYTES = 512 * 1024 * 1024
 MAX_VALUES = 400_000
 # Readers call themselves for each level: this is far within Python's own limit.
 MAX_DEPTH = 60
+MAX_DIGITS = 300
+"""Of a whole number: each is in the range of floats, and can be written out."""
+
 JSONL_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 _TAG = "tag:yaml.org,2002:"
 _JSON_SCALARS = frozenset({_TAG + kind for kind in ("int", "float", "bool", "null")})
@@ -165,7 +168,7 @@ class _Plain:
             return checked_text(node.value, at, self.problems)
         if node.tag in _JSON_SCALARS:
             try:
-                return self.construct(node)
+                return checked_number(self.construct(node), at, self.problems)
             except ValueError:
                 pass
         self.problems.add(
@@ -261,17 +264,29 @@ def json_line(line: str, here: Location, problems: Problems) -> Any:
 
 
 def _check_json(value: Any, at: Location, problems: Problems) -> None:
-    """Note texts that are no Unicode, and nesting past ``MAX_DEPTH``."""
+    """Note texts that are no Unicode, numbers past ``MAX_DIGITS`` and nesting past
+    ``MAX_DEPTH``.
+    """
     if len(at) > MAX_DEPTH:
         raise RecursionError
     if isinstance(value, str):
         checked_text(value, at, problems)
+    elif isinstance(value, int):
+        checked_number(value, at, problems)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             _check_json(item, (*at, index), problems)
     elif isinstance(value, dict):
         for key, item in value.items():
             _check_json(item, (*at, checked_text(key, at, problems)), problems)
+
+
+def checked_number(value: Any, at: Location, problems: Problems) -> Any:
+    """``value``, or 0 where it is a whole number of more than ``MAX_DIGITS``; that is noted."""
+    if isinstance(value, int) and abs(value) >= 10**MAX_DIGITS:
+        problems.add(at, f"expected a whole number of at most {MAX_DIGITS} digits")
+        return 0
+    return value
 
 
 def checked_text(text: str, at: Location, problems: Problems) -> str:

@@ -107,7 +107,8 @@ def as_expected(kind: str, value: Any) -> Any:
     if kind in _NUMBERS and isinstance(value, str):
         try:
             read = json.loads(value)
-        except ValueError:
+        # Also what is nested deeper than the reader goes.
+        except (ValueError, RecursionError):
             return value
         return read if isinstance(read, int | float) else value
     return value

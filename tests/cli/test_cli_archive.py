@@ -89,6 +89,7 @@ def test_several_turns_are_shown_one_after_the_other(read: Reader) -> None:
         ["licences@33", "--turns", "1..2"],
         ["licences", "--turns", "2..1"],
         ["licences", "--turns", "x"],
+        ["licences", "--turns", f"1..{'9' * 5_000}"],
     ):
         assert read("show", *arguments).code == 2
 
@@ -501,7 +502,7 @@ def test_some_turns_are_exported_by_their_numbers(read: Reader) -> None:
             json.loads, read.ok("export", "licences", "--turns", turns, "--delta").splitlines()
         )
         assert [line["turn"] for line in lines if line["type"] == "step"] == expected
-    for turns in ("x", "..", "34..33", "1-2"):
+    for turns in ("x", "..", "34..33", "1-2", "9" * 5_000):
         assert read("export", "licences", "--turns", turns).code == 2
     assert "it has turns 30 to 35" in read("export", "licences", "--turns", "99").err
     assert read("export", "licences", "--delta", "--format", "otel").code == 2

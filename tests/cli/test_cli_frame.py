@@ -216,6 +216,41 @@ def test_contradicting_options(
     assert message in capsys.readouterr().err
 
 
+NO_HOME = "no user has the home directory '~nosuchuser'"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ls", "--store", "http://["], "'http://[' is no archive store"),
+        (["ls", "--store", "file:///a%00b"], "'file:///a%00b' is no archive store"),
+        (["ls", "--store", "~nosuchuser/x"], NO_HOME),
+        (["ls", "--store", "l" * 300], "there is no archive at lll"),
+        (["verify", "--against", "~nosuchuser/x"], NO_HOME),
+    ],
+)
+def test_places_that_lead_nowhere(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
+) -> None:
+    """A path or a URL that is none is an input error."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_state_directory_of_nobody(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``HOLDFAST_HOME`` may begin with a user's home directory, if there is the user."""
+    monkeypatch.setenv("HOLDFAST_HOME", "~nosuchuser/x")
+    assert main(["ls"]) == 2
+    assert capsys.readouterr().err == f"error: {NO_HOME}; set HOLDFAST_HOME\n"
+
+
 @pytest.mark.slow
 def test_process_ends_with_the_code_and_all_output() -> None:
     """The console script ends with the command's exit code, and everything it wrote has arrived."""

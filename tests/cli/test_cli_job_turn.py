@@ -20,7 +20,9 @@ def test_reads(text: str, job: str, turn: int | None) -> None:
     assert parse_job_turn(text) == JobTurn(job, turn)
 
 
-@pytest.mark.parametrize("text", ["", "@", "@3", "job@", "job@-1", "job@1.5", "job@²"])
+@pytest.mark.parametrize(
+    "text", ["", "@", "@3", "job@", "job@-1", "job@1.5", "job@²", f"job@{'9' * 5_000}"]
+)
 def test_refuses(text: str) -> None:
     """Anything else is an input error that shows the form."""
     with pytest.raises(InputError, match="JOB@N"):

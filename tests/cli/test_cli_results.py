@@ -154,6 +154,7 @@ def test_every_form_has_the_same_rows(
         (["night", "--parquet"], "--parquet is no text: name the file"),
         (["nights"], "no job of a batch 'nights' has begun"),
         (["night", "--out", "/dev/null/x"], "/dev/null/x cannot be written: Not a directory"),
+        (["night", "--out", "~nosuchuser/x"], "no user has the home directory '~nosuchuser'"),
     ],
 )
 def test_what_cannot_be_asked_for(

@@ -13,6 +13,11 @@ from runtime.jobsfile.load import load_jobs_file
 Refuse = Callable[..., str]
 NAMES = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
 GOOD = "id: a, goal: g, workspace: src, model: x"
+LONG = "l" * 256
+NO_HOME = "no user has the home directory '~nosuchuser'"
+NO_HOST = "expected a URL, got one whose host cannot be read"
+HUGE = "0x" + "F" * 4_000
+TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,23 @@ GOOD = "id: a, goal: g, workspace: src, model: x"
         ("sections: {views: 9}", "jobs[0].sections.views: expected a number of at least 64, got 9"),
         ("sections: {feed: many}", "jobs[0].sections.feed: expected a whole number, got 'many'"),
         ("sections: {view: 900}", "jobs[0].sections.view: unknown key; did you mean 'views'?"),
+        *(
+            (f"{key}: {{{inner}: {HUGE}}}", f"jobs[0].{key}.{inner}: {TOO_MANY_DIGITS}")
+            for key, inner in (
+                ("budget", "turns"),
+                ("budget", "usd"),
+                ("budget", "wall"),
+                ("result", "maximum"),
+            )
+        ),
+        (f"result: {HUGE}", f"jobs[0].result: {TOO_MANY_DIGITS}"),
+        (
+            f"budget: {{turns: {10**299}}}",
+            (
+                "jobs[0].budget.turns: expected a number of at most 1e+12, got a number of more"
+                " than 60 digits"
+            ),
+        ),
         ("history: 900", "jobs[0].history: unknown key here; it belongs in 'sections'"),
         ("budget: 4", "jobs[0].budget: expected a mapping, got 4"),
         ("budget:", "jobs[0].budget: expected a value, got nothing; leave the key out instead"),
@@ -109,12 +131,32 @@ def test_a_wrong_line_of_a_job(refuse: Refuse, line: str, message: str) -> None:
         ("jobs:\n- {id: a, goal: g, workspace: nope, model: x}\n", "2: jobs[0].workspace: expected a directory, got 'nope', which is none"),
         ("jobs:\n- {id: a, goal: g, workspace: policy.py, model: x}\n", "2: jobs[0].workspace: expected a directory, got 'policy.py', which is none"),
         (f"store: ftp://x/y\njobs:\n- {{{GOOD}}}\n", "1: store: expected a directory or a URL of file or s3, got 'ftp://x/y'"),
+        (f"store: 's3://['\njobs:\n- {{{GOOD}}}\n", f"1: store: {NO_HOST}"),
+        (f'store: "a\\0b"\njobs:\n- {{{GOOD}}}\n', "1: store: expected a path, got 'a\\x00b'"),
+        (f"store: ~nosuchuser/x\njobs:\n- {{{GOOD}}}\n", f"1: store: {NO_HOME}"),
+        (f"tools_path: ~nosuchuser/x\njobs:\n- {{{GOOD}}}\n", f"1: tools_path: {NO_HOME}"),
+        (f"jobs:\n- {{id: a, goal: g, workspace: {LONG}, model: x}}\n", f"2: jobs[0].workspace: expected a directory, got '{LONG[:60]}'..., which may not be read (File name too long)"),
+        (f"concurrency: {HUGE}\njobs:\n- {{{GOOD}}}\n", f"1: concurrency: {TOO_MANY_DIGITS}"),
+        (f"jobs:\n- {{id: {HUGE}, goal: g, workspace: src, model: x}}\n", f"2: jobs[0].id: {TOO_MANY_DIGITS}"),
+        (f"jobs:\n- {{id: a, goal: {HUGE}, workspace: src, model: x}}\n", f"2: jobs[0].goal: {TOO_MANY_DIGITS}"),
+        ("jobs:\n- {id: a, goal: g, workspace: ~nosuchuser/x, model: x}\n", f"2: jobs[0].workspace: {NO_HOME}"),
+        ("jobs:\n- {id: a, goal: g, workspace: {from: ~nosuchuser/x}, model: x}\n", f"2: jobs[0].workspace: {NO_HOME}"),
+        ("jobs:\n- {id: a, goal: g, workspace: src, model: scripted/~nosuchuser/x}\n", f"2: jobs[0].model: {NO_HOME}"),
+        (f"jobs:\n- {{id: a, goal: g, workspace: src, model: scripted/{LONG}}}\n", f"2: jobs[0].model: expected the file of a script, got '{LONG[:60]}'..., which is none"),
+        (f"jobs:\n- {{{GOOD}, for_each: ~nosuchuser/x.csv}}\n", f"2: jobs[0].for_each: {NO_HOME}"),
+        (f"jobs:\n- {{{GOOD}, mcp: {{docs: {{command: [x], directory: ~nosuchuser/x}}}}}}\n", f"2: jobs[0].mcp.docs.directory: {NO_HOME}"),
         (f"store: s3://me:pw@b/p\njobs:\n- {{{GOOD}}}\n", "1: store: expected no credentials in the URL; set AWS_ACCESS_KEY_ID and its like"),
     ],
 )  # fmt: skip
 def test_a_wrong_file(refuse: Refuse, text: str, message: str) -> None:
     """What is wrong with the file as a whole is named in the same way."""
     assert refuse(text) == f"jobs.yaml:{message}"
+
+
+def test_a_directory_of_tools_of_a_name_too_long_for_one(refuse: Refuse) -> None:
+    """It is not there, as others."""
+    told = refuse(f"tools_path: {LONG}\njobs:\n- {{{GOOD}}}\n")
+    assert told.startswith("jobs.yaml:1: tools_path: no such directory: '")
 
 
 def test_limits_that_no_job_is_under(refuse: Refuse) -> None:
@@ -209,6 +251,8 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
             )
             for header, value in (("X-Own", "$HOLDFAST_KEY"), ("X-Title", "${AWS_SESSION_TOKEN}"))
         ),
+        ("{name: x, api_base: 'http://[::1'}", f"model.api_base: {NO_HOST}"),
+        (f"{{name: x, seed: {HUGE}}}", f"model.seed: {TOO_MANY_DIGITS}"),
         ("{name: x, base_url: 'me:pw@h'}", "model.base_url: expected no credentials in the URL"),
         ("{name: x, top_p: .nan}", "model: expected JSON values, got a number that is not finite"),
     ],
@@ -363,6 +407,8 @@ def test_a_wrong_default_is_told_once(refuse: Refuse) -> None:
         ('{"id": NaN}', "expected one JSON object a line: NaN is no JSON number"),
         ('{"id": "b", "goal": "g", "workspace": "src", "model": "x", "budget": {"wall": "soon"}}',
          "budget.wall: expected a duration such as 6h or 90m, got 'soon'"),
+        (f'{{"id": "b", "goal": "g", "workspace": "src", "model": {{"name": "x", "seed": {10**300}}}}}',
+         f"model.seed: {TOO_MANY_DIGITS}"),
         ('{"id": "b", "goal": "\\ud800", "workspace": "src", "model": "x"}', "goal: expected Unicode text, got '\\ud800'"),
     ],
 )  # fmt: skip

@@ -162,6 +162,16 @@ def test_what_is_wrong_with_rows(place: Path, refuse: Refuse, items: str, told: 
     assert told in refuse(jobs("id: '{a}'\n  for_each: items.csv"))
 
 
+def test_a_cell_that_no_reader_goes_to_the_end_of(place: Path, refuse: Refuse) -> None:
+    """It is a text as others where a number is expected."""
+    (place / "items.csv").write_text(f"a,t\n1,{'[' * 100_000}\n")
+    told = refuse(jobs("id: '{a}'\n  for_each: items.csv\n  budget: {turns: '{t}'}"))
+    assert told == (
+        "jobs.yaml:4: jobs[0].budget.turns: expected a whole number, got"
+        f" '{'[' * 60}'... (items.csv:2)"
+    )
+
+
 def test_a_secret_in_an_item(place: Path, refuse: Refuse) -> None:
     """What no jobs file may have, an item may not bring into one."""
     (place / "i.jsonl").write_text('{"base": "https://user:pw@example.org"}\n')

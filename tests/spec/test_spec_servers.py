@@ -45,6 +45,10 @@ def test_servers_of_a_job_and_of_the_defaults(load: Load, place: str) -> None:
         ("{docs: {url: 'http://a/', command: [x]}}", "expected either a command or a url"),
         ("{docs: {url: 'http://a/', env: [A]}}", "mcp.docs.env: a server with a url has no 'env'"),
         ("{docs: {command: [x], token: A}}", "a server with a command has no 'token'"),
+        (
+            "{docs: {url: 'http://['}}",
+            "mcp.docs.url: expected a URL, got one whose host cannot be read",
+        ),
         ("{docs: {url: 'ftp://a/'}}", "mcp.docs.url"),
         (
             "{docs: {url: 'http://u:p@a/'}}",

@@ -6,13 +6,14 @@ import json
 import os
 from pathlib import Path
 from typing import cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.stores.removal import Discarding
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ArchiveError, InputError, NotFound, ObjectMissing
+from runtime.base.places import expanded, is_directory, split_url
 
 _MARKER = "_holdfast/archive"
 _MARKER_FIELDS = {"archive": "holdfast", "format": 2}
@@ -88,7 +89,7 @@ def open_existing(url: str) -> ObjectStore:
         ArchiveError: if the store cannot be read, or holds something else.
     """
     folder = _folder(url)
-    if folder is not None and not folder.is_dir():
+    if folder is not None and not is_directory(folder):
         raise NotFound(f"there is no archive at {url}: no such directory")
     store = _store_at(url)
     try:
@@ -145,16 +146,31 @@ def _decrypted(store: ObjectStore, url: str) -> ObjectStore:
 
 def _folder(url: str) -> Path | None:
     """The directory that an address names, if it names one."""
-    parts = urlsplit(url)
+    parts = _parts(url)
     if parts.scheme == "file":
-        return Path(unquote(parts.path))
-    return Path(os.path.expandvars(url)).expanduser() if "://" not in url and url else None
+        path = unquote(parts.path)
+        if "\0" in path:
+            raise _no_store(url)
+        return Path(path)
+    return expanded(os.path.expandvars(url)) if "://" not in url and url else None
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        return split_url(url)
+    except InputError:
+        raise _no_store(url) from None
+
+
+def _no_store(url: str) -> InputError:
+    return InputError(
+        f"{url!r} is no archive store: give a directory, file:///… or s3://bucket/prefix"
+    )
 
 
 def _store_at(url: str) -> ObjectStore:
-    parts = urlsplit(url)
     store: ObjectStore
-    if parts.scheme == "s3":
+    if _parts(url).scheme == "s3":
         # boto3 takes a third of a second to import; a directory store does not need it.
         from runtime.archive.stores.s3 import S3Store
 
@@ -162,9 +178,7 @@ def _store_at(url: str) -> ObjectStore:
     elif (folder := _folder(url)) is not None:
         store = DirectoryStore(folder)
     else:
-        raise InputError(
-            f"{url!r} is no archive store: give a directory, file:///… or s3://bucket/prefix"
-        )
+        raise _no_store(url)
     return store
 
 
