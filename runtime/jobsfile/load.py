@@ -210,7 +210,11 @@ def checked(model: type[W], value: Any, at: Location, problems: Problems) -> W |
 
 
 def _as_written(location: Location, value: Any) -> Location:
-    """``location`` without the list that one condenser alone was put into."""
+    """``location`` without the list that one condenser alone was put into, and the mark that it is
+    a mapping's key.
+    """
+    if location[-1:] == ("[key]",):
+        location = location[:-1]
     for place, part in enumerate(location):
         if (
             part == "condenser"

@@ -6,9 +6,10 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from runtime.base.quoted import shown
+from runtime.base.redaction.computed import without_keys
 from runtime.jobsfile.problems import Location, nearest, unknown_key
 from runtime.jobsfile.written import (
-    TARGET_RULE,
+    RULES,
     WrittenBudget,
     WrittenCondenser,
     WrittenHeader,
@@ -22,6 +23,7 @@ from runtime.jobsfile.written import (
 _EXPECTED = {
     "string_type": "a text",
     "string_unicode": "Unicode text",
+    "bool_type": "true or false",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "int_parsing_size": "a smaller number",
@@ -37,8 +39,10 @@ _BOUNDS = {
     "greater_than_equal": ("ge", "a number of at least"),
     "less_than": ("lt", "a number below"),
     "less_than_equal": ("le", "a number of at most"),
-    "too_long": ("max_length", "a list no longer than"),
+    "too_short": ("min_length", "{} no shorter than"),
+    "too_long": ("max_length", "{} no longer than"),
     "string_too_short": ("min_length", "a text no shorter than"),
+    "string_too_long": ("max_length", "a text no longer than"),
 }
 _PLACES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("in 'budget'", WrittenBudget),
@@ -63,13 +67,13 @@ def describe(error: ErrorDetails, root: type[BaseModel]) -> str:
         return f"expected {_EXPECTED[kind]}, got {shown(value)}"
     if kind in _BOUNDS:
         key, text = _BOUNDS[kind]
-        got = f"{len(value)} items" if isinstance(value, list) else shown(value)
-        return f"expected {text} {context[key]:g}, got {got}"
+        got = f"{len(value)} items" if isinstance(value, list | dict) else shown(value)
+        return f"expected {text.format(shown(value))} {context[key]:g}, got {got}"
     if kind == "literal_error":
         return f"expected {context['expected']}, got {shown(value)}"
     if kind == "string_pattern_mismatch":
-        rule = TARGET_RULE if "tools" in error["loc"] else "a model's name without spaces"
-        return f"expected {rule}, got {shown(value)}"
+        # A key may stand where the name of its variable is expected.
+        return f"expected {RULES[context['pattern']]}, got {shown(without_keys(value))}"
     return f"{error['msg']}, got {shown(value)}"
 
 

@@ -62,7 +62,20 @@ TEMPLATE_PATTERN = r"\{[A-Za-z_]"
 NAME_RULE = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
-TARGET_RULE = "a tool as 'module:function'"
+MODEL_PATTERN = r"^\S(.*\S)?$"
+SERVER_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
+URL_PATTERN = "^https?://"
+RULES = {
+    VARIABLE_PATTERN: (
+        "the name of an environment variable (letters, digits and '_', no digit first), without '$'"
+    ),
+    TARGET_PATTERN: "a tool as 'module:function'",
+    MODEL_PATTERN: "a model's name without spaces around it",
+    SERVER_PATTERN: "a server's name (letters, digits and '_', a letter first, at most 40)",
+    URL_PATTERN: "a URL that begins with http:// or https://",
+}
+"""What is expected of a text that does not fit a pattern."""
+
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFAULTS = Budget()
 _SPAWN = Spawn()
@@ -593,7 +606,7 @@ class WrittenModel(BaseModel):
     )
 
     name: str = Field(
-        pattern=r"^\S(.*\S)?$",
+        pattern=MODEL_PATTERN,
         description=(
             "A litellm model name such as openai/gpt-5, or scripted/FILE (relative to the jobs"
             " file)."
@@ -747,10 +760,10 @@ class WrittenServer(Written):
     url: str | None = Field(
         default=None,
         max_length=2_000,
-        pattern="^https?://",
+        pattern=URL_PATTERN,
         description="Where the server is reached over streamable HTTP.",
     )
-    env: list[Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]] = Field(
+    env: list[Annotated[str, Field(pattern=VARIABLE_PATTERN)]] = Field(
         default=[],
         max_length=100,
         description=(
@@ -760,7 +773,7 @@ class WrittenServer(Written):
     )
     token: str | None = Field(
         default=None,
-        pattern="^[A-Za-z_][A-Za-z0-9_]*$",
+        pattern=VARIABLE_PATTERN,
         description=(
             "The name of the worker's environment variable whose value requests to the URL carry as"
             " bearer token."
@@ -972,15 +985,13 @@ class WrittenSettings(Written):
             " are masked in what comes back. A job's list replaces the default one."
         ),
     )
-    mcp: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], WrittenServer] = (
-        Field(
-            default={},
-            max_length=8,
-            description=(
-                "MCP servers, by the names that statements know them by: docs.search(query='x')"
-                " calls the tool search of docs. A job's mapping replaces the default one."
-            ),
-        )
+    mcp: dict[Annotated[str, Field(pattern=SERVER_PATTERN)], WrittenServer] = Field(
+        default={},
+        max_length=8,
+        description=(
+            "MCP servers, by the names that statements know them by: docs.search(query='x')"
+            " calls the tool search of docs. A job's mapping replaces the default one."
+        ),
     )
     spawn: WrittenSpawn | None = Field(
         default=None,

@@ -17,6 +17,10 @@ LONG = "l" * 256
 NO_HOME = "no user has the home directory '~nosuchuser'"
 NO_HOST = "expected a URL, got one whose host cannot be read"
 HUGE = "0x" + "F" * 4_000
+VARIABLE = (
+    "expected the name of an environment variable (letters, digits and '_', no digit first),"
+    " without '$'"
+)
 TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
 
 
@@ -90,6 +94,37 @@ TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
                 " 'mytools:search' again"
             ),
         ),
+        ("check: mod.f", "jobs[0].check: expected a tool as 'module:function', got 'mod.f'"),
+        ("secrets: [$FOO]", f"jobs[0].secrets[0]: {VARIABLE}, got '$FOO'"),
+        ("redact: {env: [MY-KEY]}", f"jobs[0].redact.env[0]: {VARIABLE}, got 'MY-KEY'"),
+        (
+            "mcp: {docs: {url: 'http://a/', token: $DOCS}}",
+            f"jobs[0].mcp.docs.token: {VARIABLE}, got '$DOCS'",
+        ),
+        (
+            "mcp: {docs: {url: 'http://a/', token: sk-a1B2c3D4e5F6g7H8i9J0a1B2c3D4}}",
+            f"jobs[0].mcp.docs.token: {VARIABLE}, got '[masked:api-key]'",
+        ),
+        (
+            "mcp: {my-docs: {command: [x]}}",
+            (
+                "jobs[0].mcp.my-docs: expected a server's name (letters, digits and '_', a letter"
+                " first, at most 40), got 'my-docs'"
+            ),
+        ),
+        (
+            "mcp: {docs: {url: x.com/mcp}}",
+            (
+                "jobs[0].mcp.docs.url: expected a URL that begins with http:// or https://, got"
+                " 'x.com/mcp'"
+            ),
+        ),
+        (
+            f"mcp: {{{', '.join(f's{n}: {{command: [x]}}' for n in range(9))}}}",
+            "jobs[0].mcp: expected a mapping no longer than 8, got 9 items",
+        ),
+        ("retry: {on: []}", "jobs[0].retry.on: expected a list no shorter than 1, got 0 items"),
+        ("pin_user_messages: 1", "jobs[0].pin_user_messages: expected true or false, got 1"),
         ("result: [a]", "jobs[0].result: expected a mapping, got a list"),
         ("store: x", "jobs[0].store: unknown key here; it belongs at the top of the file"),
         ("? [a]\n    : 1", "jobs[0]: expected text keys, got a list or mapping as a key"),
@@ -197,7 +232,7 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
         ("4", "model: expected a model's name or a mapping with its name, got 4"),
         ("{api_base: 'http://x'}", "model.name: required key is missing"),
         ("{nam: x}", "model.name: required key is missing"),
-        ("{name: ' x'}", "model.name: expected a model's name without spaces, got ' x'"),
+        ("{name: ' x'}", "model.name: expected a model's name without spaces around it, got ' x'"),
         (
             "{name: x, messages: []}",
             "model.messages: not an option of a jobs file; Holdfast sets it",
