@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.blocks import hand_over
-from runtime.jobsfile.written import jobs_file_schema
+from runtime.jobsfile.schema import written_schema
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "jobs-file.md"
 BLOCK = "keys"
@@ -39,7 +39,7 @@ _PARTS = {
 
 def keys() -> str:
     """A table for each mapping."""
-    schema = jobs_file_schema()
+    schema = written_schema()
     return "\n\n".join(
         _table(title, _mapping(schema, name), schema) for title, name in _PARTS.items()
     )

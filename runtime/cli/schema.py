@@ -23,6 +23,6 @@ def command(
 
         json_document(json_schemas())
         return
-    from runtime.jobsfile.written import jobs_file_schema
+    from runtime.jobsfile.schema import jobs_file_schema
 
     json_document(jobs_file_schema())

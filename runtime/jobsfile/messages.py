@@ -10,6 +10,8 @@ from runtime.base.redaction.computed import without_keys
 from runtime.jobsfile.problems import Location, nearest, unknown_key
 from runtime.jobsfile.written import (
     RULES,
+    WRONG,
+    WRONG_NUMBER,
     WrittenBudget,
     WrittenCondenser,
     WrittenHeader,
@@ -57,7 +59,7 @@ _PLACES: tuple[tuple[str, type[BaseModel]], ...] = (
 def describe(error: ErrorDetails, root: type[BaseModel]) -> str:
     """The text of one finding of ``root``'s validation: what was expected, and what was there."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
-    if kind == "holdfast":
+    if kind in (WRONG, WRONG_NUMBER):
         return str(context["text"])
     if kind == "missing":
         return "required key is missing"

@@ -152,7 +152,7 @@ class _Plain:
             return [self.item(item, (*at, index)) for index, item in enumerate(node.value)]
         if isinstance(node, ScalarNode):
             return self.scalar(node, at)
-        self.problems.add(at, f"expected plain YAML, got the tag {shown(str(node.tag))}")
+        self.problems.add(at, _tagged(node))
         return None
 
     def item(self, node: Node, at: Location) -> Any:
@@ -177,34 +177,35 @@ class _Plain:
         return None
 
     def mapping(self, node: MappingNode, at: Location) -> dict[str, Any]:
-        """A mapping with text keys; ``<<`` entries come first, so that the mapping's own keys
-        win.
+        """A mapping, whose keys are texts as they are written; what ``<<`` names comes first, so
+        that the mapping's own keys win.
         """
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
         seen: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
-            # The earlier of several sources wins, as in YAML's own definition of ``<<``.
-            if key_node.tag == _TAG + "merge":
-                for source in (
-                    value_node.value if isinstance(value_node, SequenceNode) else [value_node]
-                ):
-                    merged = {**self.merge_source(source, at), **merged}
-                continue
             if not isinstance(key_node, ScalarNode):
                 self.problems.add(at, "expected text keys, got a list or mapping as a key")
                 continue
             key = checked_text(key_node.value, at, self.problems)
             here = (*at, key)
+            # Of a key that comes twice the line of the second, where the mistake is.
+            self.problems.lines.by_location[here] = line
             if key in seen:
-                # The line of the second, where the mistake is.
-                self.problems.lines.by_location[here] = line
                 self.problems.add(here, f"expected each key once, got it on line {seen[key]} too")
                 continue
             seen[key] = line
-            self.problems.lines.by_location[here] = line
-            own[key] = self.value(value_node, here)
+            if key_node.tag == _TAG + "merge":
+                # The earlier of several sources wins, as in YAML's own definition of ``<<``.
+                for source in (
+                    value_node.value if isinstance(value_node, SequenceNode) else [value_node]
+                ):
+                    merged = {**self.merge_source(source, at), **merged}
+            elif key_node.tag in _TEXT_SCALARS | _JSON_SCALARS:
+                own[key] = self.value(value_node, here)
+            else:
+                self.problems.add(here, _tagged(key_node))
         return {**merged, **own}
 
     def merge_source(self, node: Node, at: Location) -> dict[str, Any]:
@@ -214,6 +215,10 @@ class _Plain:
             return value
         self.problems.add(at, "expected '<<' to name a mapping")
         return {}
+
+
+def _tagged(node: Node) -> str:
+    return f"expected plain YAML, got the tag {shown(str(node.tag))}"
 
 
 def read_jsonl(path: Path, problems: Problems) -> Packed[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from runtime.base.quoted import shown
 from runtime.jobsfile.problems import Location, nearest
+from runtime.jobsfile.written import WRONG_NUMBER
 
 NAME = r"[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
 _FIELD = re.compile(r"\{\{(?P<kept>" + NAME + r")\}\}|\{(?P<name>" + NAME + r")\}")
@@ -114,8 +115,8 @@ def as_expected(kind: str, value: Any) -> Any:
     return value
 
 
-_NUMBERS = frozenset({"int_type", "float_type", "bool_type"})
-"""Errors of keys that expect no text."""
+_NUMBERS = frozenset({"int_type", "float_type", "bool_type", WRONG_NUMBER})
+"""Errors of keys that expect a number, or take one beside a text."""
 
 
 def unfit(text: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, LiteralString
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import (
@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -76,7 +77,6 @@ RULES = {
 }
 """What is expected of a text that does not fit a pattern."""
 
-SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFAULTS = Budget()
 _SPAWN = Spawn()
 _RETRY = Retry()
@@ -114,9 +114,14 @@ _SECRET_KEY = re.compile(
 )
 
 
-def wrong(text: str) -> PydanticCustomError:
+WRONG: Final = "holdfast"
+WRONG_NUMBER: Final = "holdfast_number"
+"""Kinds of errors of validators in this package; the second is of those that take numbers, too."""
+
+
+def wrong(text: str, kind: LiteralString = WRONG) -> PydanticCustomError:
     """The error of a validator in this package: ``text`` is shown as it is."""
-    return PydanticCustomError("holdfast", "{text}", {"text": text})
+    return PydanticCustomError(kind, "{text}", {"text": text})
 
 
 def is_secret_key(key: str) -> bool:
@@ -147,7 +152,8 @@ def _duration(value: Any) -> float:
     try:
         return parse_duration(value)
     except ValueError:
-        raise wrong(f"expected a duration such as 6h or 90m, got {shown(value)}") from None
+        text = f"expected a duration such as 6h or 90m, got {shown(value)}"
+        raise wrong(text, WRONG_NUMBER) from None
 
 
 def _deadline(value: Any) -> float | str:
@@ -165,7 +171,8 @@ def _deadline(value: Any) -> float | str:
     except (ValueError, OverflowError):
         raise wrong(
             "expected a duration such as 8h, or a time with its zone such as"
-            f" 2026-05-31T08:00:00+02:00, got {shown(value)}"
+            f" 2026-05-31T08:00:00+02:00, got {shown(value)}",
+            WRONG_NUMBER,
         ) from None
 
 
@@ -239,6 +246,13 @@ NULLABLE = frozenset({"result", "spawn"})
 """Keys for which ``null`` means something: no schema, where the defaults have one."""
 
 
+def _not_null(value: Any, info: ValidationInfo) -> Any:
+    # A key with nothing behind it is null to YAML, and more often forgotten than meant.
+    if value is None and info.field_name not in NULLABLE:
+        raise wrong("expected a value, got nothing; leave the key out instead")
+    return value
+
+
 class Written(BaseModel):
     """A mapping of a jobs file."""
 
@@ -251,13 +265,7 @@ class Written(BaseModel):
         json_schema_extra=_as_the_loader_does,
     )
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _not_null(cls, value: Any, info: Any) -> Any:
-        # A key with nothing behind it is null to YAML, and more often forgotten than meant.
-        if value is None and info.field_name not in NULLABLE:
-            raise wrong("expected a value, got nothing; leave the key out instead")
-        return value
+    _no_nulls = field_validator("*", mode="before")(_not_null)
 
 
 class WrittenBudget(Written):
@@ -587,7 +595,8 @@ def _price(value: Any) -> Any:
     if not isinstance(value, dict):
         raise wrong(
             f"expected {{input: DOLLARS, output: DOLLARS}} per million tokens, or {FREE!r}, got"
-            f" {shown(value)}"
+            f" {shown(value)}",
+            WRONG_NUMBER,
         )
     return value
 
@@ -619,6 +628,8 @@ class WrittenModel(BaseModel):
             " prices of its own; 0 or free for one that costs nothing."
         ),
     )
+
+    _no_nulls = field_validator("*", mode="before")(_not_null)
 
     @model_validator(mode="before")
     @classmethod
@@ -1182,11 +1193,3 @@ class WrittenFile(WrittenHeader):
     jobs: list[WrittenJob] = Field(
         min_length=1, max_length=MAX_JOBS, description="The jobs of the batch."
     )
-
-
-def jobs_file_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a YAML jobs file; a line of a JSONL file is its
-    ``$defs/WrittenJob``.
-    """
-    schema = WrittenFile.model_json_schema()
-    return {"$schema": SCHEMA_DIALECT, **schema}

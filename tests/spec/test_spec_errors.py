@@ -129,6 +129,7 @@ TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
         ("store: x", "jobs[0].store: unknown key here; it belongs at the top of the file"),
         ("? [a]\n    : 1", "jobs[0]: expected text keys, got a list or mapping as a key"),
         ("form: !form tool", "jobs[0].form: expected plain YAML, got 'tool' with the tag '!form'"),
+        ("!key form: tool", "jobs[0].form: expected plain YAML, got the tag '!key'"),
         ("<<: 4", "jobs[0]: expected '<<' to name a mapping"),
     ],
 )
@@ -231,6 +232,10 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
     [
         ("4", "model: expected a model's name or a mapping with its name, got 4"),
         ("{api_base: 'http://x'}", "model.name: required key is missing"),
+        (
+            "{name: x, price: }",
+            "model.price: expected a value, got nothing; leave the key out instead",
+        ),
         ("{nam: x}", "model.name: required key is missing"),
         ("{name: ' x'}", "model.name: expected a model's name without spaces around it, got ' x'"),
         (
@@ -407,6 +412,17 @@ def test_duplicate_keys(refuse: Refuse) -> None:
         " turns: 2\n"
     )
     assert told == "jobs.yaml:8: jobs[0].budget.turns: expected each key once, got it on line 7 too"
+
+
+def test_two_merged_mappings(refuse: Refuse, load: Callable[..., object]) -> None:
+    """Several mappings are merged as a list, of which the earlier one wins."""
+    one, other = "<<: {model: x}", "<<: {model: y, form: tool}"
+    job = "jobs:\n- id: a\n  goal: g\n  workspace: src\n"
+    assert (
+        refuse(f"{job}  {one}\n  {other}\n")
+        == "jobs.yaml:6: jobs[0]['<<']: expected each key once, got it on line 5 too"
+    )
+    load(f"{job}  <<: [{{model: x}}, {{model: y, form: tool}}]\n")
 
 
 def test_several_problems_are_one_error(refuse: Refuse) -> None:

@@ -60,6 +60,27 @@ def test_a_job_for_each_row(place: Path, load: Load) -> None:
     ]
 
 
+@pytest.mark.parametrize("cell", ["3600", "1h"])
+def test_durations_of_a_row(place: Path, load: Load, cell: str) -> None:
+    """They are seconds or texts, as they are everywhere; a price may be 0."""
+    (place / "items.csv").write_text(f"t,p\n{cell},0\n")
+    (job,) = load(
+        "jobs:\n- id: a\n  for_each: items.csv\n  goal: g\n  workspace: src\n"
+        "  model: {name: x, price: '{p}'}\n  budget: {wall: '{t}', deadline: '{t}'}\n"
+        "  retry: {time: '{t}'}\n  mcp: {docs: {command: [x], timeout: '{t}'}}\n"
+        "  approvals: {wait: '{t}'}\n"
+    ).jobs
+    assert job.model.options["price"] == {"input": 0, "output": 0}
+    assert job.approvals is not None
+    assert {
+        job.budget.wall_seconds,
+        job.budget.deadline,
+        job.retry.time,
+        job.mcp[0].timeout,
+        job.approvals.wait,
+    } == {3600.0}
+
+
 def test_every_combination_so_often(load: Load) -> None:
     """The last list runs fastest, and the count faster still; a name cannot have a slash."""
     batch = load(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -11,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from runtime.base.errors import InputError
-from runtime.jobsfile.written import jobs_file_schema
+from runtime.jobsfile.schema import jobs_file_schema
 
 SCHEMA = jobs_file_schema()
 JOB = {"id": "a", "goal": "g", "workspace": "src", "model": "x"}
@@ -95,6 +96,28 @@ def test_a_line_of_jsonl_has_a_schema_too() -> None:
     line = {"$ref": "#/$defs/WrittenJob", "$defs": SCHEMA["$defs"]}
     assert jsonschema.Draft202012Validator(line).is_valid(JOB)
     assert not jsonschema.Draft202012Validator(line).is_valid({**JOB, "x": 1})
+
+
+def test_fields_may_stand_in_jobs_alone() -> None:
+    """The page's own example of many jobs satisfies it; defaults, and what makes the jobs, have no
+    fields.
+    """
+    page = (Path(__file__).parents[2] / "docs" / "jobs-file.md").read_text()
+    example = page.partition("## Many jobs from one")[2].split("```")[1].removeprefix("yaml\n")
+    many = YAML(typ="safe").load(example)
+    assert accepts(many)
+    for job in (
+        {"condenser": "{c}", "form": "{f}", "pin_user_messages": "{p}", "tools": "{t}"},
+        {"tools": ["m:{f}"], "retry": "{r}", "mcp": {"docs": {"timeout": "{t}"}}, "result": "{r}"},
+    ):
+        assert accepts({"jobs": [{**JOB, **job}]})
+    for value in (
+        {**many, "defaults": {"budget": {"turns": "{n}"}}},
+        {**many, "concurrency": "{n}"},
+        {"jobs": [{**JOB, "count": "{n}"}]},
+        {"jobs": [{**JOB, "budget": {"turns": "n"}}]},
+    ):
+        assert not accepts(value)
 
 
 def test_the_printed_configuration_satisfies_it(load: Callable[..., Any]) -> None:
