@@ -1,8 +1,8 @@
 """``holdfast``: the console script.
 
 Exit codes: 0 all well; 1 it failed; 2 bad input; 3 a budget stopped jobs; 4 verification or replay
-found a difference; 130 interrupted. An error is one line on stderr; ``HOLDFAST_DEBUG=1`` adds the
-traceback.
+found a difference; 130 interrupted. An error is told on stderr, in a line or several;
+``HOLDFAST_DEBUG=1`` adds the traceback.
 """
 
 from __future__ import annotations

@@ -112,6 +112,8 @@ def command(
 
     if from_archive and anew:
         raise InputError("--from-archive and --anew: give one of them")
+    if print_config and json:
+        raise InputError("--print-config prints a jobs file: it does not go with --json")
     with own_terminal():
         loaded = load(jobs_file)
         batch = loaded.batch

@@ -134,7 +134,7 @@ class ShownTurn:
         """The reply, its usage and its cost."""
         step = self._step()
         return {
-            **step.reply.model_dump(mode="json", exclude_defaults=True),
+            **step.reply.model_dump(mode="json"),
             "usage": step.usage.model_dump(mode="json"),
             "cost_usd": step.cost_usd,
             **({} if step.prefix is None else {"prefix": step.prefix.model_dump(mode="json")}),

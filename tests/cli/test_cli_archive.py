@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -18,6 +19,8 @@ from runtime.archive.stores import ObjectStore, open_store
 from runtime.base.values import StepRef
 from runtime.cli.main import main
 from tests.cli.command_line import Done, unpack
+from tests.cli.json_shapes import misfits
+from tests.cli.test_cli_json import PINNED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, eventful_job, rich_archive, segment, step_record
@@ -39,6 +42,9 @@ class Reader:
         self.capture.readouterr()
         code = main(list(arguments))
         return Done(code, *self.capture.readouterr())
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.ok(*arguments, "--json"))
 
     def ok(self, *arguments: str) -> str:
         done = self(*arguments)
@@ -92,6 +98,36 @@ def test_several_turns_are_shown_one_after_the_other(read: Reader) -> None:
         ["licences", "--turns", f"1..{'9' * 5_000}"],
     ):
         assert read("show", *arguments).code == 2
+
+
+def test_open_jobs_have_their_pinned_shapes(read: Reader) -> None:
+    """A turn in flight has no statement and no end, an open run no status, and a job without a turn
+    no run; a reply has its text.
+    """
+    JobArchive(read.objects, "nightly", "waits").write_definition({"goal": "g", "model": "m"})
+    runs = ("--run", "a", "--other-run", "b")
+    documents = {
+        "log": [read.json("log", "licences", "--run", "a"), read.json("log", "waits")],
+        "log --effects": [read.json("log", "waits", "--effects")],
+        "log --events": [read.json("log", "waits", "--events")],
+        "log --graph": [read.json("log", "licences", "--graph")],
+        "compare": [read.json("compare", "licences", *runs)],
+        "show --part response": [read.json("show", "licences@31", "--part", "response")],
+    }
+    flying, open_run = documents["log"][0]["turns"][-1], documents["log --graph"][0]["runs"][0]
+    assert (flying["statement"], flying["finished_at"], open_run["status"]) == (None, None, None)
+    assert (documents["log"][1]["run"], documents["compare"][0]["sides"][0]["tokens"]) == (
+        None,
+        None,
+    )
+    assert documents["show --part response"][0]["response"]["text"] == "I look at 31."
+    fits = [
+        f"{name}: {line}"
+        for name, several in documents.items()
+        for one in several
+        for line in misfits(PINNED["documents"][name], one)
+    ]
+    assert fits == []
 
 
 def test_a_failed_attempt_is_shown_with_what_it_received(read: Reader) -> None:

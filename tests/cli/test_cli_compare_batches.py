@@ -13,6 +13,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore, open_store
 from runtime.base.paired import paired, quantile, within
 from runtime.cli.main import main
+from tests.cli.test_cli_json import compare_with_the_pinned
 
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 30: 2.042, 120: 1.980}
 """Of Student's t, two-sided 95 %, as every table has it."""
@@ -78,6 +79,7 @@ def test_jobs_are_paired_by_their_ids(
     """
     assert main(["compare", "old", "new", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    compare_with_the_pinned({"compare BATCH BATCH": [found]})
     assert (found["pairs"], found["only"], found["better"]) == (4, [1, 0], ["d"])
     score = found["measures"]["score"]
     assert (score["pairs"], score["means"], score["difference"]) == (3, [0.25, 0.75], 0.5)

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from tests.cli.command_line import CommandLine, script
+from tests.cli.test_cli_json import compare_with_the_pinned
 
 pytestmark = pytest.mark.server
 
@@ -34,7 +35,9 @@ def test_the_events_of_a_job_are_told_by_every_command(cli: CommandLine) -> None
     (at,) = [number for number, line in enumerate(lines) if line.endswith(call)]
     assert lines[at + 1].endswith(change)
     assert [lines[at + n].split()[0] for n in (-1, 0, 1, 2, 3)] == ["2", "2.2", "2.3", "3.1", "3"]
-    logged = cli("log", "eventful", "--events", "--json").json()["events"]
+    document = cli("log", "eventful", "--events", "--json").json()
+    compare_with_the_pinned({"log --events": [document]})
+    logged = document["events"]
     statement, tick = ["method_called", "node_changed"], ["tick_applied"]
     told = [(event["step"], event["type"]) for event in logged]
     assert told == [

@@ -206,12 +206,16 @@ def test_usage_errors(arguments: list[str]) -> None:
             "--part wire prints exact bytes: it does not go with --json",
         ),
         (["show", "j@one"], "'j@one' is no JOB@N"),
+        (
+            ["run", "jobs.yaml", "--print-config", "--json"],
+            "--print-config prints a jobs file: it does not go with --json",
+        ),
     ],
 )
 def test_contradicting_options(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    """Options of 'show' that contradict each other, or name nothing, are input errors."""
+    """Options that contradict each other, or name nothing, are input errors."""
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
 

@@ -13,10 +13,15 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from runtime.base.values import JobKey
 from runtime.cli.main import app
 from runtime.cli.output import JSON_VERSION
+from runtime.cli.reporters import JsonReporter
+from runtime.client.watch import Retried
+from runtime.job.stops import JobStatus
 from tests.cli.command_line import CommandLine, Done, script, unpack, wait_for
 from tests.cli.json_shapes import misfits, unseen
+from workflows.messages import JobOutcome
 
 PINNED = json.loads((Path(__file__).parents[2] / "docs" / "json-shapes.json").read_text())
 
@@ -162,6 +167,15 @@ def test_the_servers_documents_have_their_pinned_shapes(own_cli: CommandLine) ->
             printed("doctor")
     printed.documents["--version"].append(printed.read(own_cli("--version", "--json")))
     compare_with_the_pinned(printed.documents)
+
+
+def test_a_retry_has_its_pinned_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line of ``run`` that few runs have."""
+    failed = JobOutcome(
+        key=JobKey(batch="b", job="a"), run="r", status=JobStatus.FAILED, cause="tool", reason="no"
+    )
+    JsonReporter().retried(Retried(failed, again=1))
+    compare_with_the_pinned({"run: retried": [json.loads(capsys.readouterr().out)]})
 
 
 def test_each_command_with_json_is_pinned() -> None:
