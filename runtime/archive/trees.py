@@ -347,12 +347,17 @@ class Trees:
 
     def _write_pack(self, key: str, data: bytes) -> str:
         try:
-            return self.digest(key)
+            # Read and not remembered: it may have been deleted with the last job that used it, and
+            # written again by a process that compresses in another way.
+            written = self._store.get(key)
         except ObjectMissing:
             parts = (Part("data", compress(data), len(data)),)
-            sealed, _ = seal(key, header(Pack().header(), parts), parts)
-            self._store.put_if_absent(key, sealed)
-            return digest_bytes(sealed)
+            written, _ = seal(key, header(Pack().header(), parts), parts)
+            if not self._store.put_if_absent(key, written):
+                written = self._store.get(key)
+        digest = digest_bytes(written)
+        self._digests.put(key, digest)
+        return digest
 
     def _put(self, form: TreeForm, parts: list[Part]) -> bool:
         key = tree_key(form.version)

@@ -173,6 +173,22 @@ def test_a_worker_that_remembers_deleted_files_writes_them_again(store: ObjectSt
         assert fresh.content(entry) == bytes_of(path)
 
 
+def test_a_worker_that_remembers_deleted_packs_writes_them_for_another_base(
+    store: ObjectStore,
+) -> None:
+    """Other files make another base, but share packs with what the process remembers."""
+    trees = Trees(store)
+    shared = [f"src/f{n:03d}.py" for n in range(300)]
+    for path in ("one.py", "two.py"):
+        trees.write_base(tree_of(*shared, path), bytes_of)
+    for key in list(store.list(SHARED)):
+        store.remove(key)  # type: ignore[attr-defined]
+    version = trees.write_base(tree_of(*shared, "three.py"), bytes_of).tree.version
+    fresh = Trees(store)
+    read = {path: fresh.content(e) for path, e in fresh.tree(version).under() if e.is_file}
+    assert read == {path: bytes_of(path) for path in (*shared, "three.py")}
+
+
 def test_a_held_job_is_refused_by_name(store: ObjectStore) -> None:
     """Until it is released; and a job from which a held one was forked is refused with it."""
     rich_archive(store)
