@@ -12,8 +12,10 @@ from runtime.base.errors import ObjectCorrupt
 from runtime.base.failpoints import failpoint
 from runtime.base.values import StepRef
 
-_LARGE = frozenset({"checkpoint"})
-"""Kinds that are not remembered."""
+_READ_ANEW = frozenset({"checkpoint", "definition"})
+"""Kinds that are not remembered: one is large, and the other's numbers begin anew where a job was
+deleted, of which another process hears nothing.
+"""
 
 
 class Objects:
@@ -74,6 +76,6 @@ class Objects:
         return self.get(last[0], kind) if last else None
 
     def _remembered(self, archived: ArchivedObject) -> ArchivedObject:
-        if archived.header["kind"] not in _LARGE:
+        if archived.header["kind"] not in _READ_ANEW:
             self.caches.objects.put(archived.key, archived)
         return archived

@@ -309,6 +309,23 @@ def test_a_tombstone_that_was_altered_is_found() -> None:
         assert [key for key, _ in altered_shared(store)] == [done.tombstone.key]
 
 
+def test_a_job_that_was_begun_anew_names_its_own_definition(tmp_path: Path) -> None:
+    """Also where a worker goes on with it that knew the deleted job, and did not end that one."""
+    one, two, command = (open_store(str(tmp_path / "archive")) for _ in range(3))
+    before, after = (Written(JobArchive(store, "b", "j")) for store in (one, two))
+    for written, goal, run in ((before, "one", "r1"), (after, "two", "r2")):
+        written.archive.write_definition({"goal": goal}, order="new", run=run)
+        # The first worker begins the first job, and makes the call of the second.
+        before.finish(run, 1, before.begin(run, 1, None, [segment("Go.")]))
+        if run == "r1":
+            delete(command, "b/j")
+    assert damage(examine_job(JobArchive(command, "b", "j")).findings) == []
+    # A retry of what began it finds its own order there.
+    again = {"goal": "two"}
+    assert before.archive.write_definition(again, order="new", run="r2")
+    assert before.archive.definition() == again
+
+
 async def test_a_job_that_was_begun_anew_is_verified_as_ever(store: ObjectStore) -> None:
     """The deletion is told, and what is there now is examined."""
     eventful_job(store)
