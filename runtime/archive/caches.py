@@ -56,14 +56,14 @@ class Recent(Generic[V]):
 
 
 class RecentOfJobs(Generic[V]):
-    """The values used last of each job, at most ``each`` of them, by keys of its objects; of the
-    ``jobs`` jobs used last. Safe between threads.
+    """The values used last of each job, at most ``each`` of them (None: all), by keys of its
+    objects; of the ``jobs`` jobs used last. Safe between threads.
 
-    So no job pushes out what the next turn of another needs, and a long one keeps no more than a
-    short one.
+    So no job pushes out what the next turn of another needs, and with ``each`` a long one keeps no
+    more than a short one.
     """
 
-    def __init__(self, each: int, jobs: int | None = None) -> None:
+    def __init__(self, each: int | None, jobs: int | None = None) -> None:
         self._each = each
         self._most = open_jobs() if jobs is None else jobs
         self._jobs: OrderedDict[str, OrderedDict[str, V]] = OrderedDict()
@@ -86,7 +86,7 @@ class RecentOfJobs(Generic[V]):
             self._jobs.move_to_end(prefix)
             values[key] = value
             values.move_to_end(key)
-            if len(values) > self._each:
+            if self._each is not None and len(values) > self._each:
                 values.popitem(last=False)
             if len(self._jobs) > self._most:
                 self._jobs.popitem(last=False)
@@ -98,7 +98,8 @@ class RecentOfJobs(Generic[V]):
 
 
 class Caches:
-    """Immutable things by their keys: objects never change, so nothing here can be out of date.
+    """Immutable things by their keys: what these name never changes, so nothing here can be out of
+    date.
 
     ``named`` are side runs' objects that a step of theirs names, and the starts of those that are
     done.
@@ -111,18 +112,17 @@ class Caches:
         self.replies: RecentOfJobs[Segment] = RecentOfJobs(4)
         self.nodes: RecentOfJobs[NodeStates] = RecentOfJobs(4)
         self.objects: RecentOfJobs[ArchivedObject] = RecentOfJobs(32)
-        self.starts: dict[str, Mapping[str, Any]] = {}
-        self.named: set[str] = set()
+        # All of a job's: a turn goes through the runs that its own comes after, and through what
+        # lies beside it.
+        self.starts: RecentOfJobs[Mapping[str, Any]] = RecentOfJobs(None)
+        self.named: RecentOfJobs[bool] = RecentOfJobs(None)
 
     def forget(self, job: str) -> None:
         """Forget the job with this prefix, which has ended: the memory is for those that go on."""
-        for each in (self.layouts, self.replies, self.nodes, self.objects):
+        kept = (self.layouts, self.replies, self.nodes, self.objects, self.starts, self.named)
+        for each in kept:
             each.forget(job)
         self.requests.forget(job)
-        # Copies: other threads add to both.
-        for key in [key for key in list(self.starts) if job_prefix_in(key) == job]:
-            self.starts.pop(key, None)
-        self.named.difference_update({key for key in list(self.named) if job_prefix_in(key) == job})
 
 
 # By the store, weakly: a test or a command that opens a store of its own leaves nothing here.

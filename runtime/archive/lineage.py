@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from runtime.archive import keys
+from runtime.archive.caches import RecentOfJobs
 from runtime.archive.container import unseal
 from runtime.archive.keys import TurnKey
 from runtime.archive.stores.protocol import ObjectStore
@@ -49,7 +50,9 @@ class Lineage:
     ``starts`` remembers where runs started.
     """
 
-    def __init__(self, store: ObjectStore, job: str, starts: dict[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, store: ObjectStore, job: str, starts: RecentOfJobs[Mapping[str, Any]]
+    ) -> None:
         self._store = store
         self._job = job
         self._starts = starts
@@ -102,11 +105,13 @@ class Lineage:
                     yield key, place
 
     def _start(self, key: str) -> Mapping[str, Any] | None:
-        if key not in self._starts:
+        start = self._starts.get(key)
+        if start is None:
             try:
-                self._starts[key] = unseal(key, self._store.get(key), "run").header
+                start = unseal(key, self._store.get(key), "run").header
             except ObjectMissing:
                 # Not remembered: a run whose start is not written yet may have one at the next
                 # look.
                 return None
-        return self._starts[key]
+            self._starts.put(key, start)
+        return start

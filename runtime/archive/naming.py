@@ -82,7 +82,8 @@ class Naming:
             place = keys.parse_turn_key(key)
             if place is not None and keys.is_side_run(unquote(place.run)):
                 done = place.kind == "step"
-                self._objects.caches.named.add(f"{self._prefix}/runs/{place.run}" if done else key)
+                one = f"{self._prefix}/runs/{place.run}" if done else key
+                self._objects.caches.named.put(one, True)
 
     def definition(self) -> StepRef | None:
         """Where the job's definition is, which a run's start and end name."""
@@ -178,13 +179,13 @@ class Naming:
         named = self._objects.caches.named
         digests: dict[str, str] = {}
         for start in self._objects.store.list(keys.run_key(self._prefix, keys.side_run(run, ""))):
-            if start in named:
+            if named.get(start):
                 continue
             for key in self._objects.store.list(
                 f"{self._prefix}/turns/{start.rpartition('/')[2]}/"
             ):
                 place = keys.parse_turn_key(key)
-                if place is not None and place.kind in _OUTCOMES and key not in named:
+                if place is not None and place.kind in _OUTCOMES and not named.get(key):
                     digests |= self._digests([(key, place.kind)])
         return digests
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from urllib.parse import unquote
 
 from runtime.archive import keys
+from runtime.archive.caches import RecentOfJobs
 from runtime.archive.lineage import Lineage
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ArchiveError
@@ -82,7 +83,7 @@ def _left_before(store: ObjectStore, job: str, prefix: str) -> Iterator[str]:
     is told by ``verify``.
     """
     with suppress(ArchiveError, TypeError, KeyError):
-        *before, span = Lineage(store, job, {}).spans(_run(prefix))
+        *before, span = Lineage(store, job, RecentOfJobs(None)).spans(_run(prefix))
         if before and before[-1].job == span.job and not _is_side(prefix):
             yield before[-1].prefix
 

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from archive_jobs import Written, chat, write_run
 
+from runtime.archive import keys
 from runtime.archive.caches import RecentOfJobs
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
@@ -56,6 +57,32 @@ def test_a_job_keeps_no_more_than_its_own_share() -> None:
     assert kept.get("b/short/1") == 0
     kept.put("b/third/1", 3)
     assert (kept.get("b/long/8"), kept.get("b/short/1"), kept.get("b/third/1")) == (None, 0, 3)
+
+
+def test_a_process_that_ends_no_job_forgets_those_of_long_ago(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where their runs began, and what of their side runs is named; those used last it knows."""
+    monkeypatch.setenv("HOLDFAST_OPEN_JOBS", "2")
+    store = CountingStore()
+    archives = [JobArchive(store, "b", str(number)) for number in range(3)]
+    layout_at = chat(random.Random(1), 40)
+    parents = []
+    for archive in archives:
+        written = Written(archive)
+        parent = write_run(written, "r", range(1, 2), None, layout_at)
+        write_run(written, keys.side_run("r", "summary"), range(2, 3), parent, layout_at)
+        parents.append(write_run(written, "r", range(2, 3), parent, layout_at))
+        archive.lineage.spans("r")
+    store.read.clear()
+    for archive in reversed(archives):
+        archive.lineage.spans("r")
+    assert [store.read[f"b/{number}/runs/r"] for number in range(3)] == [1, 0, 0]
+    named = [
+        len(archive.naming.after("r", parent)["beside"])
+        for archive, parent in zip(archives, parents, strict=True)
+    ]
+    assert named == [1, 0, 0]
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "many", "1.5"])
