@@ -21,10 +21,7 @@ from runtime.base.effect_classes import EffectClass
 from runtime.base.errors import InputError
 from runtime.tools.environment import named_secrets
 from runtime.tools.functions import WORKSPACE
-from runtime.tools.host import Asked, HostEnded, ToolHost, ToolHosts, described
-
-LOOK_SECONDS = 0.1
-"""Between two looks at whether a call is still wanted, and within its time."""
+from runtime.tools.host import LOOK_SECONDS, Asked, HostEnded, ToolHost, ToolHosts, described
 
 
 class WorkspaceTools:
@@ -50,7 +47,7 @@ class WorkspaceTools:
             InterruptedError: if nobody wants it any more.
             Busy: if the job's files are in use for long.
         """
-        self._check(call)
+        self._check(call, stop)
         if call.often is EffectClass.ONCE:
             claim = CallClaim(archive, (run, change.turn, change.effect), call)
             if (unknown := claim.taken()) is not None:
@@ -66,11 +63,11 @@ class WorkspaceTools:
             stop.wait(min(0.5 * 2**retry, 60.0))
         raise AssertionError("a last try returns")
 
-    def _check(self, call: ToolRequest) -> None:
+    def _check(self, call: ToolRequest, stop: threading.Event) -> None:
         """See that the call can be made here, before anything says that it may have been."""
         try:
             named_secrets(call.secrets, os.environ)
-            described(self._hosts, call.target, call.search_path, call.secrets)
+            described(self._hosts, call.target, call.search_path, call.secrets, stop)
         except (InputError, ValueError) as error:
             raise ApplicationError(f"{call.called}: {error}", type="ToolUnavailable") from error
 

@@ -35,6 +35,9 @@ MOST_IDLE = 4
 TRIES = 3
 """How many processes are asked for one tool, if they are killed."""
 
+LOOK_SECONDS = 0.1
+"""Between two looks at whether an answer is still wanted, and within its time."""
+
 
 class HostEnded(Exception):
     """The process ended. ``begun``: in mid-call; else the tool has not run. ``killed``: by a signal
@@ -119,7 +122,8 @@ class ToolHost:
 
     def describe(self, target: str) -> Asked:
         """Ask for the ``spec`` of a tool."""
-        return self._ask({"do": "describe", "target": target})
+        # Its module is imported, which cannot be cancelled either.
+        return self._ask({"do": "describe", "target": target}, blocks=True)
 
     def call(self, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Asked:
         """Ask for the ``outcome`` of a call.
@@ -154,8 +158,8 @@ class ToolHost:
             self._closed = True
         self._kill()
 
-    def _ask(self, frame: dict[str, Any]) -> Asked:
-        asked = Asked(next(self._numbers))
+    def _ask(self, frame: dict[str, Any], *, blocks: bool = False) -> Asked:
+        asked = Asked(next(self._numbers), blocks=blocks)
         with self._lock:
             if self._ended:
                 asked.answer.set_exception(self._reason(asked))
@@ -309,7 +313,13 @@ class ToolHosts:
             host.close()
 
 
-def described(hosts: ToolHosts, target: str, path: str, secrets: Sequence[str] = ()) -> ToolSpec:
+def described(
+    hosts: ToolHosts,
+    target: str,
+    path: str,
+    secrets: Sequence[str] = (),
+    stop: threading.Event | None = None,
+) -> ToolSpec:
     """What the tool ``target`` in the directory ``path`` looks like to a statement.
 
     A process that is killed is no fault of the module's: another one is asked.
@@ -317,11 +327,13 @@ def described(hosts: ToolHosts, target: str, path: str, secrets: Sequence[str] =
     Raises:
         InputError: it cannot be imported, is no typed function, or has a name that is taken; or
             each process was killed.
+        InterruptedError: if ``stop`` says that nobody wants it any more.
     """
     module = target.partition(":")[0]
     for _ in range(TRIES):
         try:
-            frame = hosts.of(path, secrets).describe(target).answer.result()
+            host = hosts.of(path, secrets)
+            frame = _wanted(host, host.describe(target), stop)
         except HostEnded as error:
             if not error.killed:
                 raise InputError(f"importing {module!r} failed: its process {error}") from error
@@ -333,6 +345,19 @@ def described(hosts: ToolHosts, target: str, path: str, secrets: Sequence[str] =
         f"{TRIES} processes were started to import {module!r}, and each was killed (SIGKILL): by"
         " somebody, or because this machine has too little memory"
     )
+
+
+def _wanted(host: ToolHost, asked: Asked, stop: threading.Event | None) -> dict[str, Any]:
+    """The frame that answers, for as long as it is wanted: an import may never end."""
+    while True:
+        try:
+            return asked.answer.result(timeout=LOOK_SECONDS)
+        except TimeoutError:
+            if stop is None or not stop.is_set():
+                continue
+        # Others may have calls in the process.
+        host.give_up(asked)
+        raise InterruptedError("the tool is not wanted any more")
 
 
 def describe_tool(target: str, search_path: str) -> ToolSpec:

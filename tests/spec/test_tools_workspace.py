@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from runtime.base.spec.models import Writable
 from runtime.base.values import JobKey
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.checkout import Checkouts
+from tests.eventually import alive, eventually
 from tests.spec.conftest import Load, Refuse
 
 TOOLS = '''
@@ -51,6 +53,11 @@ def hangs(*, workspace: Path) -> None:
     import time
     time.sleep(600)
 '''
+WAITS = """
+import os, pathlib, threading
+(pathlib.Path(__file__).parent / f"begun-{os.getpid()}").touch()
+threading.Event().wait()
+"""
 KEY = JobKey(batch="b", job="j")
 
 
@@ -66,11 +73,19 @@ class OnFiles:
         nothing: dict[str, bytes] = {}
         self.version = self.trees.write_base(Tree(), nothing.__getitem__).tree.version
 
-    async def call(self, name: str, *args: Any, effect: int = 0, **marks: Any) -> WorkspaceChanged:
+    async def call(
+        self,
+        name: str,
+        *args: Any,
+        module: str = "t",
+        effect: int = 0,
+        activity: ActivityEnvironment | None = None,
+        **marks: Any,
+    ) -> WorkspaceChanged:
         """A call in an activity of its own."""
         about: dict[str, Any] = {"key": KEY, "turn": 1, "effect": effect}
         call = ToolRequest(
-            tool=f"t:{name}", search_path=str(self.path), args=args, **about, **marks
+            tool=f"{module}:{name}", search_path=str(self.path), args=args, **about, **marks
         )
         change = WorkspaceChange(
             held=HeldVersion(version=self.version, sandbox="none"),
@@ -79,7 +94,8 @@ class OnFiles:
             tool=call,
             **about,
         )
-        return await ActivityEnvironment().run(self.hands.change_workspace, change)
+        activity = activity or ActivityEnvironment()
+        return await activity.run(self.hands.change_workspace, change)
 
     def files(self, version: str) -> dict[str, bytes]:
         """What is in a version."""
@@ -130,6 +146,21 @@ async def test_a_call_that_takes_too_long(worker: OnFiles) -> None:
     """Its process is ended, and the version is the one before."""
     told = await worker.call("hangs", timeout=1.0)
     assert (told.error_type, told.version) == ("TimeoutError", worker.version)
+
+
+async def test_a_call_is_cancelled_while_its_module_is_imported(worker: OnFiles) -> None:
+    """However long that takes: the process ends, and the next call is made in another."""
+    (worker.path / "waits.py").write_text(WAITS + TOOLS)
+    activity = ActivityEnvironment()
+    calling = asyncio.ensure_future(worker.call("build", "a", module="waits", activity=activity))
+    await eventually(lambda: bool(list(worker.path.glob("begun-*"))), "the import has begun")
+    activity.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    (begun,) = worker.path.glob("begun-*")
+    pid = int(begun.name.partition("-")[2])
+    await eventually(lambda: not alive(pid), f"process {pid} ends")
+    assert (await worker.call("build", "a")).value == ["a"]
 
 
 FILE = """
