@@ -130,3 +130,14 @@ class Kept:
         except OSError:
             return False
         return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
+
+
+def put_in_place(made: Path, place: Path) -> None:
+    """Give what is whole its name, by which others take it for whole, after a power cut too.
+
+    Raises:
+        OSError: if the host refuses, as where something is that cannot be replaced.
+    """
+    # Else the name may be on the disk, and what it names not yet.
+    os.sync()
+    made.rename(place)

@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import HoldfastError
+from runtime.base.kept import put_in_place
 from runtime.base.spec.models import SETUP_SECONDS
 from runtime.sandbox.command import Command, Limits, Place, Sandbox
 from runtime.sandbox.layers import remove_tree
@@ -156,9 +157,8 @@ def _run(
         if not stop.is_set():
             _note_failure(home, number + 1, message)
         raise SetupFailed(message, _read(home / "printed"))
-    # The log says that the rest is whole, after a power cut too.
-    os.sync()
-    (home / "printed").rename(home / "log")
+    # The log says that the rest is whole.
+    put_in_place(home / "printed", home / "log")
 
 
 def _clear(home: Path) -> None:

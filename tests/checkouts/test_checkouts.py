@@ -162,6 +162,25 @@ def test_files_that_commands_write_have_the_bytes_of_the_base(
         assert (kept / "d/b").read_bytes() == b"2"
 
 
+def test_a_base_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is used after a power cut, too; one that is there is not written again."""
+    made = Made(tmp_path)
+    version = made.base({"a": b"1"}, {})
+    place = made.checkouts.kept_base(version).place
+    synced: list[tuple[list[bytes], bool]] = []
+
+    def sync() -> None:
+        synced.append(([path.read_bytes() for path in tmp_path.rglob("files/a")], place.exists()))
+
+    monkeypatch.setattr(os, "sync", sync)
+    for _ in range(2):
+        with made.checkouts.base(version) as files:
+            assert (files / "a").read_bytes() == b"1"
+    assert synced == [([b"1"], False)]
+
+
 def test_what_was_moved_by_a_process_that_died_is_made_anew(tmp_path: Path) -> None:
     """A checkout that is at no version, or was made before the machine went down."""
     made = Made(tmp_path)

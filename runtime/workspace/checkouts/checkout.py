@@ -31,7 +31,7 @@ from urllib.parse import quote
 
 from runtime.archive.trees import Trees
 from runtime.base.failpoints import failpoint
-from runtime.base.kept import Busy, Kept
+from runtime.base.kept import Busy, Kept, put_in_place
 from runtime.base.values import JobKey
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import Entry
@@ -126,7 +126,7 @@ class Checkouts:
             failpoint("checkout.base.before_rename")
             # Another process may have been first: a directory that is not empty is not replaced.
             with suppress(OSError):
-                made.rename(place)
+                put_in_place(made, place)
 
     def lay_out(self, version: str, place: Path) -> None:
         """Copy a version's files into an empty directory."""
