@@ -4,7 +4,7 @@ turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from runtime.archive import keys
@@ -62,12 +62,17 @@ def gap_of(error: Exception, key: str, turn: int | None = None) -> Gap:
     return Gap(turn, key, words if words == "is not there" else f"is damaged: {words}")
 
 
+def named_gap(error: Exception, turn: int | None = None) -> Gap:
+    """The gap where reading an object raised ``error``, whose text begins with the object's key."""
+    return gap_of(error, str(error).partition(": ")[0], turn)
+
+
 def readable(archive: JobReader, run: str) -> Readable:
     """All of a run, and of the runs that it started from, that can be read.
 
     Raises:
-        ObjectCorrupt: if the start of one of these runs is damaged, so that nobody knows which
-            turns are the run's.
+        ObjectCorrupt: if of one of these runs neither the start nor the first turn can be read, so
+            that nobody knows which turns are the run's.
         ArchiveError: if the store cannot be read.
     """
     reading = Readable()
@@ -76,8 +81,7 @@ def readable(archive: JobReader, run: str) -> Readable:
         reading.end = archive.end(run)
     except ObjectCorrupt as error:
         reading.gaps.append(gap_of(error, end_key))
-    if (start := _lost_start(archive, run)) is not None:
-        reading.gaps.append(Gap(None, start, "is not there"))
+    reading.gaps += start_gaps(archive, run)
     for turn, key, there in _steps(archive, run, reading.end):
         if not there:
             reading.gaps.append(Gap(turn, key, "is not there"))
@@ -90,14 +94,38 @@ def readable(archive: JobReader, run: str) -> Readable:
     return reading
 
 
-def _lost_start(archive: JobReader, run: str) -> str | None:
-    """The key of the start that is gone, of the run or of one that it goes back to: a start is
-    written before the first call.
+def start_gaps(archive: JobReader, run: str) -> list[Gap]:
+    """The starts that cannot be read, of the run and of those that it goes back to."""
+    try:
+        gaps = [start_gap(archive, span.prefix) for span in archive.lineage.spans(run)]
+    except ObjectCorrupt as error:
+        return [named_gap(error)]
+    return [gap for gap in gaps if gap is not None]
+
+
+def start_gap(archive: JobReader, prefix: str) -> Gap | None:
+    """What is the matter with the start of the run whose turns stand under ``prefix``, if it cannot
+    be read.
     """
-    # A run whose start was not written begins at 0 for its lineage.
-    first = archive.lineage.spans(run)[0]
-    called = first.first == 0 and archive.first_attempt(first.prefix) is not None
-    return keys.run_key_of(first.prefix) if called else None
+    key = keys.run_key_of(prefix)
+    try:
+        archive.lineage.start(key)
+    except ObjectCorrupt as error:
+        return gap_of(error, key)
+    except ObjectMissing as error:
+        # A start is written before the first call: before that, there is none.
+        return None if archive.first_attempt(prefix) is None else gap_of(error, key)
+    return None
+
+
+def unknown_starts(archive: JobReader, runs: Sequence[str]) -> list[Gap]:
+    """The starts that cannot be read, and without which nobody knows how a job with these ``runs``,
+    oldest first, stands: its newest run's, and those of runs that may be newer.
+    """
+    newest = runs[-1:]
+    undated = [run for run in runs[:-1] if archive.began(run) is None]
+    gaps = (start_gap(archive, keys.run_prefix(archive.prefix, run)) for run in (*newest, *undated))
+    return [gap for gap in gaps if gap is not None]
 
 
 def _steps(archive: JobReader, run: str, end: End | None) -> Iterator[tuple[int, str, bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -47,7 +48,8 @@ class Span:
 class Lineage:
     """The runs of a job, and of other jobs that it was forked from.
 
-    ``starts`` remembers where runs started.
+    ``starts`` remembers where runs started. Where a run's start cannot be read, its first turn
+    tells the same.
     """
 
     def __init__(
@@ -61,14 +63,14 @@ class Lineage:
         """Where the turns of ``run`` are, oldest first.
 
         Raises:
-            ObjectCorrupt: if a run's start cannot be read, or runs start from each other in a
-                circle.
+            ObjectCorrupt: if neither a run's start nor its first turn can be read, or runs start
+                from each other in a circle.
         """
         job, name, last = self._job, keys.name(run), None
         spans: list[Span] = []
         while len(spans) < _MOST_RUNS:
-            start = self._start(f"{job}/runs/{name}")
             prefix = f"{job}/turns/{name}/"
+            start = self._start(prefix)
             if start is None:
                 return [Span(prefix, 0, last), *reversed(spans)]
             spans.append(Span(prefix, start["turn"], last))
@@ -104,14 +106,47 @@ class Lineage:
                 if place is not None and span.holds(place.turn):
                     yield key, place
 
-    def _start(self, key: str) -> Mapping[str, Any] | None:
+    def start(self, key: str) -> Mapping[str, Any]:
+        """The start of a run, by its key.
+
+        Raises:
+            ObjectCorrupt, ObjectMissing: if it cannot be read.
+        """
         start = self._starts.get(key)
         if start is None:
-            try:
-                start = unseal(key, self._store.get(key), "run").header
-            except ObjectMissing:
-                # Not remembered: a run whose start is not written yet may have one at the next
-                # look.
-                return None
+            start = unseal(key, self._store.get(key), "run").header
             self._starts.put(key, start)
         return start
+
+    def _start(self, prefix: str) -> Mapping[str, Any] | None:
+        """Where the run whose turns stand under ``prefix`` started; None if it has not."""
+        try:
+            return self.start(keys.run_key_of(prefix))
+        except ObjectMissing:
+            # Not remembered: a run whose start is not written yet may have one at the next look.
+            return self._by_first_turn(prefix)
+        except ObjectCorrupt:
+            told = self._by_first_turn(prefix)
+            if told is None:
+                raise
+            return told
+
+    def _by_first_turn(self, prefix: str) -> Mapping[str, Any] | None:
+        """What a run's start says of its turns, by the calls of its first turn: they have the same
+        parent. None where they cannot be read.
+        """
+        first: int | None = None
+        for key in self._store.list(prefix):
+            place = keys.parse_turn_key(key)
+            if place is None or place.kind not in {"attempt", "step"}:
+                continue
+            if first is not None and place.turn != first:
+                break
+            first = place.turn
+            with suppress(ObjectCorrupt, ObjectMissing):
+                called = unseal(key, self._store.get(key), place.kind).header
+                parent = keys.parse_turn_key((called["parent"] or {}).get("key", ""))
+                # Else the turns before it are gone.
+                if parent is None or parent.prefix != prefix:
+                    return called
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Self
 from urllib.parse import unquote
 
@@ -104,11 +105,19 @@ class JobReader:
         """
         begun = {run for _, run in self._started()}
         ended = [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]
-        ends = [end for run in ended if run not in begun and (end := self.end(run)) is not None]
+        # A run that has calls may have lost its start.
+        uncalled = [run for run in ended if run not in begun and self._first_call(run) is None]
+        ends = [end for run in uncalled if (end := self.end(run)) is not None]
         newest = max(ends, key=lambda end: end.ended_at, default=None)
-        return (
-            newest if newest is not None and newest.ended_at > (self.last_start() or "") else None
-        )
+        if newest is None:
+            return None
+        last = next((when for when, _ in reversed(self._that_called())), "")
+        return newest if newest.ended_at > last else None
+
+    def newest_end(self) -> End | None:
+        """How the newest run ended, be it before its first call; None while it is open."""
+        runs = self.runs_that_called()
+        return self.end_without_calls() or (self.end(runs[-1]) if runs else None)
 
     def runs(self) -> list[str]:
         """The runs of this job, oldest first."""
@@ -118,15 +127,7 @@ class JobReader:
         """The runs of this job, oldest first, with those whose starts are gone: their calls tell
         of them.
         """
-        begun = self._started()
-        names = {run for _, run in begun}
-        folders = map(unquote, self.store.folders(f"{self.prefix}/turns/"))
-        lost = [
-            (when, run)
-            for run in folders
-            if run not in names and (when := self._first_call(run)) is not None
-        ]
-        return [run for _, run in sorted([*begun, *lost]) if not keys.is_side_run(run)]
+        return [run for _, run in self._that_called()]
 
     def side_runs(self, run: str) -> list[str]:
         """The runs beside ``run`` in which a model wrote summaries for it, oldest first.
@@ -149,11 +150,16 @@ class JobReader:
         """
         own = f"{self.prefix}/turns/"
         spans = [span for span in self.lineage.spans(run) if span.prefix.startswith(own)]
-        first = unquote(spans[0].prefix.removeprefix(own).rstrip("/"))
+        return self.began(spans[0].run)
+
+    def began(self, run: str) -> str | None:
+        """When a run of this job made its first call (ISO 8601, UTC); None if it made none, or that
+        cannot be read.
+        """
         try:
-            return self._started_at(keys.run_key(self.prefix, first)) or None
-        except ObjectMissing:
-            return None
+            return str(self.objects.get(keys.run_key(self.prefix, run), "run").header["started_at"])
+        except (ObjectCorrupt, ObjectMissing):
+            return self._first_call(run) or None
 
     def beginnings(self) -> list[str]:
         """The runs that began the job from nothing, oldest first."""
@@ -355,30 +361,34 @@ class JobReader:
         """When each run started and its name, oldest first, without side runs."""
         return [(when, run) for when, run in self._started() if not keys.is_side_run(run)]
 
+    def _that_called(self) -> list[tuple[str, str]]:
+        """``_runs``, with those whose starts are gone."""
+        begun = self._started()
+        names = {run for _, run in begun}
+        folders = map(unquote, self.store.folders(f"{self.prefix}/turns/"))
+        lost = [
+            (when, run)
+            for run in folders
+            if run not in names and (when := self._first_call(run)) is not None
+        ]
+        return [(when, run) for when, run in sorted([*begun, *lost]) if not keys.is_side_run(run)]
+
     def _started(self) -> list[tuple[str, str]]:
         listed = self.store.list(f"{self.prefix}/runs/")
-        return sorted((self._started_at(key), unquote(key.rpartition("/")[2])) for key in listed)
-
-    def _started_at(self, key: str) -> str:
-        """When a run started; nothing of one whose start is damaged, so that the others can be
-        read.
-        """
-        try:
-            return str(self.objects.get(key, "run").header["started_at"])
-        except ObjectCorrupt:
-            return ""
+        names = (unquote(key.rpartition("/")[2]) for key in listed)
+        # A run of which nobody knows when it began comes first.
+        return sorted((self.began(run) or "", run) for run in names)
 
     def _first_call(self, run: str) -> str | None:
-        """When a run made the first call that is archived; nothing of one that cannot be read, None
-        if it made none.
+        """When a run made the first call that can be read; nothing if none can, None if it made
+        none.
         """
-        key = self.first_attempt(keys.run_prefix(self.prefix, run))
-        if key is None:
-            return None
-        try:
-            return str(self.objects.get(key, "attempt").header["started_at"])
-        except (ObjectCorrupt, ObjectMissing):
-            return ""
+        when = None
+        for key in filter(keys.is_attempt, self.store.list(keys.run_prefix(self.prefix, run))):
+            when = ""
+            with suppress(ObjectCorrupt, ObjectMissing):
+                return str(self.objects.get(key, "attempt").header["started_at"])
+        return when
 
     def _start_of(self, run: str) -> Mapping[str, Any]:
         """The start of a run; nothing of one that is damaged."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.forms import End, Step
-from runtime.archive.gaps import UNREADABLE, Readable, readable
+from runtime.archive.gaps import UNREADABLE, Readable, named_gap, readable, unknown_starts
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
@@ -102,8 +102,9 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
     Raises:
         ArchiveError: if the store cannot be read.
     """
-    runs = archive.runs()
+    runs = archive.runs_that_called()
     run = next(iter(runs[-1:]), None)
+    unknown = tuple(map(str, unknown_starts(archive, runs)))
     # Only then are all starts read.
     retries = _retries(archive) if len(runs) > 1 else 0
     try:
@@ -113,10 +114,11 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
         elif run is not None:
             end = archive.end(run)
     except ObjectCorrupt as error:
-        return _open(archive, run, retries, str(error))
+        return _open(archive, run, retries, *unknown, str(named_gap(error)))
     if end is None:
-        return _open(archive, run, retries)
+        return _open(archive, run, retries, *unknown)
     parent, problem = _parent_or_problem(archive)
+    problem = (*unknown, *problem)
     return ArchivedStanding(
         key=archive.job,
         run=run,
@@ -250,29 +252,28 @@ def result_row(archive: JobArchive) -> ResultRow:
     )
 
 
-def _open(
-    archive: JobArchive, run: str | None, retries: int, problem: str = ""
-) -> ArchivedStanding:
-    """A job without an end that can be read: what its steps tell."""
-    problems = [problem] if problem else []
+def _open(archive: JobArchive, run: str | None, retries: int, *hiding: str) -> ArchivedStanding:
+    """A job without an end that can be read: what its steps tell. What is ``hiding`` how it stands
+    makes it damaged.
+    """
+    problems = list(hiding)
     held: Readable | None = None
     try:
         held = readable(archive, run) if run else None
+        problems += map(str, held.gaps if held else ())
     # The start of the run: nobody knows which turns are its own.
     except ObjectCorrupt as error:
-        problems = [str(error)]
+        problems.append(str(named_gap(error)))
     steps: list[Step] = held.steps if held else []
-    if held is not None and held.gaps:
-        problems = list(map(str, held.gaps))
     parent, unknown = _parent_or_problem(archive)
     return ArchivedStanding(
         key=archive.job,
         run=run,
-        status=DAMAGED if problem or unknown or (problems and held is None) else OPEN,
+        status=DAMAGED if hiding or unknown or (problems and held is None) else OPEN,
         turns=steps[-1].turn if steps else 0,
         tokens=sum(step.usage.total + step.failed_attempts.usage.total for step in steps),
         cost_usd=round(sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9),
-        damaged=(*problems, *unknown),
+        damaged=tuple(dict.fromkeys((*problems, *unknown))),
         parent=parent,
         retries=retries,
     )

@@ -368,16 +368,13 @@ def _without_reply(
 
 def _flying(archive: JobArchive, run: str, parts: Readable) -> Attempt | None:
     """The attempt in flight; none where it cannot be read, which is a gap."""
-    from runtime.archive.gaps import UNREADABLE, gap_of
+    from runtime.archive.gaps import UNREADABLE, named_gap
 
     try:
         return archive.in_flight(run)
     except UNREADABLE as error:
-        # Its text begins with the key of what cannot be read.
-        key = str(error).partition(": ")[0]
-        parts.gaps.append(
-            gap_of(error, key, max((step.turn for step in parts.steps), default=0) + 1)
-        )
+        turn = max((step.turn for step in parts.steps), default=0) + 1
+        parts.gaps.append(named_gap(error, turn))
         return None
 
 
@@ -387,7 +384,7 @@ def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[st
     ``turn`` is the one before whose call it was made.
     """
     from runtime.archive.calls import side_calls
-    from runtime.archive.gaps import UNREADABLE, gap_of
+    from runtime.archive.gaps import UNREADABLE, named_gap
 
     rows = []
     for call in side_calls(archive, run):
@@ -397,7 +394,7 @@ def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[st
                 continue
             failure = call.archive.failure(attempts[-1].key) if step is None else None
         except UNREADABLE as error:
-            gaps.append(gap_of(error, str(error).partition(": ")[0], call.turn))
+            gaps.append(named_gap(error, call.turn))
             continue
         outcome = "ok" if step is not None else _unanswered(failure)
         rows.append(

@@ -112,6 +112,7 @@ def command(
 
 def _print_bytes(turn: ShownTurn, part: Part) -> None:
     raw(turn.wire() if part is Part.WIRE else turn.wire_response())
+    _note_gap(turn)
     if not turn.is_wire():
         note(
             "these bytes went over no wire: they are what was handed to the provider and what it"
@@ -119,16 +120,21 @@ def _print_bytes(turn: ShownTurn, part: Part) -> None:
         )
 
 
+def _note_gap(turn: ShownTurn) -> None:
+    gap = turn.gap()
+    if gap is not None:
+        note(f"not all of turn {turn.turn} can be read: {gap}: run 'holdfast verify {turn.name}'")
+
+
 def _print(turn: ShownTurn, part: Part, json: bool) -> None:
     value, text = _part_of(turn, part)
-    gap = turn.gap()
     if json:
+        gap = turn.gap()
         damaged = {} if gap is None else {"damaged": gap.document()}
         about = {"job": turn.name, "run": turn.run, "turn": turn.turn}
         json_document({**about, str(part): value, **damaged})
         return
-    if gap is not None:
-        note(f"not all of turn {turn.turn} can be read: {gap}: run 'holdfast verify {turn.name}'")
+    _note_gap(turn)
     say(text)
 
 
@@ -140,9 +146,12 @@ def _print_all(shown: list[ShownTurn], part: Part, json: bool) -> None:
         about = {"job": turn.name, "run": turn.run, "turn": turn.turn}
         try:
             value, text = _part_of(turn, part)
+            problem = str(turn.gap() or "")
         except UNREADABLE as error:
-            value, text = None, f"DAMAGED: {error}"
-            about |= {"damaged": str(error)}
+            value, text, problem = None, "", str(error)
+        if problem:
+            about |= {"damaged": problem}
+            text = f"DAMAGED: {problem}\n{text}".rstrip("\n")
         rows.append({**about, str(part): value})
         if not json:
             say(f"=== {turn.address} ===\n{text}")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.archive.forms import Attempt, Capture, ExchangeReason, Failure, Form, Step
-from runtime.archive.gaps import Gap, readable
+from runtime.archive.gaps import Gap, readable, start_gaps
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
@@ -73,7 +73,12 @@ class ShownTurn:
         return f"{self.name}@{self.turn}"
 
     def gap(self) -> Gap | None:
-        """What cannot be read of the turn, if its step is damaged or missing."""
+        """What cannot be read of the turn, if its step is damaged or missing, or the start of a run
+        that it goes back to.
+        """
+        return self._lost_step() or next(iter(start_gaps(self.archive, self.run)), None)
+
+    def _lost_step(self) -> Gap | None:
         return (
             None
             if self._readable_step() is not None
@@ -82,7 +87,7 @@ class ShownTurn:
 
     def _readable_step(self, before: int = 0) -> Step | None:
         """The step of the turn, or of so many turns before; None also where it cannot be read (see
-        ``gap``).
+        ``_lost_step``).
         """
         try:
             return self.archive.find_step(self.run, self.turn - before)
@@ -260,7 +265,7 @@ class ShownTurn:
         raise NotFound(f"{self.address} has no attempt {number} in run {self.run}")
 
     def _whole(self) -> None:
-        gap = self.gap()
+        gap = self._lost_step()
         if gap is not None:
             raise ObjectCorrupt(
                 f"turn {self.turn} of {self.name} cannot be read: {gap}: run 'holdfast verify"

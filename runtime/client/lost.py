@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import NoReturn
 
 from runtime.archive.forms import End
+from runtime.archive.gaps import unknown_starts
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.base.errors import DefinitionChanged, InputError
+from runtime.base.errors import DefinitionChanged, InputError, ObjectCorrupt
 from runtime.base.plurals import counted
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey
@@ -29,11 +30,14 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
 
     Raises:
         DefinitionChanged: if the archived job was defined otherwise.
+        ObjectCorrupt: if what tells how it stands cannot be read: what its newest run was paid for
+            must not be paid for again because an older one is open.
     """
     archive = JobArchive.of(store, key)
-    runs = archive.runs()
+    runs = archive.runs_that_called()
+    _check_starts(archive, key, runs)
     # A job that ended before its first call has no run there.
-    end = archive.end(runs[-1]) if runs else archive.end_without_calls()
+    end = archive.newest_end()
     if end is None and not runs:
         return JobPlan(spec.id, Start.NEW)
     _check_definition(archive, spec)
@@ -79,6 +83,16 @@ def _refuse(batch: str, lost: tuple[JobPlan, ...], address: str, again: str) -> 
     )
     lines.append(f"To run them from their first turn again, and pay for it again: {again} --anew")
     raise InputError("\n".join(lines))
+
+
+def _check_starts(archive: JobArchive, key: JobKey, runs: list[str]) -> None:
+    unknown = unknown_starts(archive, runs)
+    if unknown:
+        raise ObjectCorrupt(
+            f"{unknown[0]}: a run of {key} begins there, and how the job stands is not known"
+            f" without it. Nothing was started: 'holdfast log {key}' shows what can be read,"
+            f" 'holdfast verify {key}' tells what is damaged"
+        )
 
 
 def _check_definition(archive: JobArchive, spec: JobSpec) -> None:

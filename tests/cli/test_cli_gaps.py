@@ -20,6 +20,8 @@ from archive_jobs import Written, eventful_job
 STEP = "nightly/licences/turns/b/00000/0000033.step"
 KEYFRAME = "nightly/licences/turns/a/00000/0000032.step"
 END = "nightly/licences/ends/b"
+STARTS = ["nightly/licences/runs/a", "nightly/licences/runs/b"]
+FIRST_OF_B = [f"nightly/licences/turns/b/00000/0000033.{kind}" for kind in ("attempt-001", "step")]
 
 
 class Damaged:
@@ -96,22 +98,65 @@ def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: o
 
 
 def test_a_run_whose_start_is_gone_is_the_newest_all_the_same(given: Damaged) -> None:
-    """Its start is a marked line, and its turns are told; so they are where nothing else is left
-    of the job.
+    """Its start is a marked line, and its turns are told with those that it went on from; so they
+    are where that run's start is gone, too.
     """
-    given.delete("nightly/licences/runs/b")
+    whole = given("log", "licences", "--json").json()
+    given.delete(STARTS[1])
     log = given("log", "licences", "--json").json()
-    assert (log["run"], [turn["turn"] for turn in log["turns"]]) == ("b", [33, 34, 35])
-    assert [gap["key"] for gap in log["damaged"]] == ["nightly/licences/runs/b"]
+    assert [gap["key"] for gap in log["damaged"]] == [STARTS[1]]
+    assert log | {"damaged": []} == whole
     lines = given("log", "licences").out.splitlines()
-    assert "DAMAGED                 nightly/licences/runs/b is not there" in "\n".join(lines)
-    given.delete("nightly/licences/runs/a")
-    assert given("log", "licences", "--json").json() == log
+    assert f"DAMAGED                 {STARTS[1]} is not there" in "\n".join(lines)
+    given.delete(STARTS[0])
+    log = given("log", "licences", "--json").json()
+    assert [gap["key"] for gap in log["damaged"]] == STARTS
+    assert log | {"damaged": []} == whole
     assert given("show", "licences@34").code == 0
     exported = given("export", "licences", "--turns", "34..34").out.splitlines()
     told = [json.loads(line) for line in exported]
     assert [one["turn"] for one in told if one["type"] == "step"] == [34]
-    assert [one["key"] for one in told if one["type"] == "damaged"] == ["nightly/licences/runs/b"]
+    assert [one["key"] for one in told if one["type"] == "damaged"] == STARTS
+
+
+@pytest.mark.parametrize("harm", [Damaged.delete, Damaged.flip], ids=["missing", "damaged"])
+def test_a_run_whose_start_cannot_be_read_hides_behind_no_older_one(
+    given: Damaged, harm: object
+) -> None:
+    """Whatever tells of the job tells of this run, by its first call, and of its start."""
+    before = given("show", "licences", "--part", "segments").out
+    harm(given, STARTS[1])  # type: ignore[operator]
+    assert given("log", "licences", "--json").json()["run"] == "b"
+    (row,) = given("ls", "--json").json()
+    assert (row["status"], row["turns"]) == ("damaged", 35)
+    (result,) = given("results", "nightly", "--json").json()
+    assert (result["status"], result["result"]) == ("damaged", {"files": []})
+    for told in (row, result):
+        assert any(STARTS[1] in one for one in told["damaged"])
+    (group,) = given("errors", "nightly", "--json").json()
+    assert (group["statuses"], STARTS[1] in group["example"]["reason"]) == ({"damaged": 1}, True)
+    shown = given("show", "licences", "--part", "segments")
+    assert (shown.code, shown.out, STARTS[1] in shown.err) == (0, before, True)
+    assert given("show", "licences", "--json").json()["damaged"]["key"] == STARTS[1]
+    several = given("show", "licences", "--turns", "34..35", "--json").json()
+    assert [STARTS[1] in row["damaged"] for row in several] == [True, True]
+    lines = map(json.loads, given("export", "licences").out.splitlines())
+    told = [(line["type"], line.get("turn"), line.get("key")) for line in lines]
+    assert [turn for kind, turn, _ in told if kind == "step"] == [*range(30, 36)]
+    assert ("damaged", None, STARTS[1]) in told
+    assert told[-1][:2] == ("end", 35)
+
+
+def test_a_start_that_cannot_be_read_is_not_known_by_its_turns_if_they_are_damaged_too(
+    given: Damaged,
+) -> None:
+    """Neither where its turns are nor when it began: the row is damaged, and no older run's."""
+    for key in (STARTS[1], *FIRST_OF_B):
+        given.flip(key)
+    (row,) = given("ls", "--json").json()
+    assert (row["status"], any(STARTS[1] in one for one in row["damaged"])) == ("damaged", True)
+    log = given("log", "licences", "--run", "b")
+    assert (log.code, STARTS[1] in log.err) == (4, True)
 
 
 def test_cost_tells_of_a_step_that_is_not_there(given: Damaged) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import CommandLine, wait_for
+from tests.cli.command_line import CommandLine, damage, wait_for
 
 pytestmark = [pytest.mark.server, pytest.mark.kill]
 
@@ -129,3 +129,25 @@ def test_the_fork_that_it_names_works(own_cli: CommandLine) -> None:
     done = own_cli("fork", "b/long@4", "--as", "long-2")
     assert done.code == 0, done.err
     assert _calls(own_cli, "long") == [1, 2, 3, 4, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("harm", ["damaged", "missing"])
+def test_a_job_that_ended_is_not_open_by_an_older_run(own_cli: CommandLine, harm: str) -> None:
+    """The start of its newest run cannot be read: the command names it, and begins nothing."""
+    own_cli.write("short.py", MODEL.format(turns=2, delay=0).replace("finish(x)", "1 +"))
+    file = own_cli.jobs("id: short, model: scripted/short.py, budget: {turns: 2}", batch="b")
+    assert own_cli("run", file).code == 3
+    own_cli.write("short.py", MODEL.format(turns=2, delay=0))
+    assert own_cli("run", file, "--rerun-failed").code == 0
+    newest = own_cli.archive("b", "short").runs()[-1]
+    _lose_the_database(own_cli)
+    start = own_cli.home / "archive" / "b" / "short" / "runs" / newest
+    if harm == "missing":
+        start.unlink()
+    else:
+        damage(start)
+    for options in ((), ("--from-archive",), ("--anew",), ("--rerun-failed",)):
+        done = own_cli("run", file, *options)
+        assert (done.code, f"b/short/runs/{newest}" in done.err) == (4, True)
+        assert "holdfast verify b/short" in done.err and len(done.err.splitlines()) == 1
+    assert _calls(own_cli, "short") == [1, 2, 1, 2]
