@@ -4,14 +4,14 @@ of its effects.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.archive.container import unseal
+from runtime.archive import keys
 from runtime.archive.forms import Attempt, Step
+from runtime.archive.gaps import Gap, named_gap, start_gap
 from runtime.archive.job import JobArchive
-from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.errors import ObjectCorrupt
 
 
 @dataclass(frozen=True)
@@ -36,29 +36,41 @@ class SideCall:
         return self.archive.attempts(self.run, self.turn)
 
 
-def side_calls(archive: JobArchive, run: str) -> list[SideCall]:
+def side_calls(archive: JobArchive, run: str, gaps: list[Gap] | None = None) -> list[SideCall]:
     """The summaries that were written for a run, and for the turns of the runs that it started
     from, in turn order.
+
+    With ``gaps``, those of which nobody knows the turn are left out, and what is the matter with
+    starts is put in there.
+
+    Raises:
+        ObjectCorrupt: without ``gaps``, for one of which nobody knows the turn.
     """
     calls = []
     for span in archive.lineage.spans(run):
         of = JobArchive.of(archive.store, span.job)
         for side in of.side_runs(span.run):
-            # A side run has one turn: that before whose call it was made.
-            turn = of.lineage.spans(side)[-1].first
-            if span.holds(turn):
-                calls.append(SideCall(of, side, turn))
+            try:
+                # A side run has one turn: that before whose call it was made.
+                turn = of.lineage.spans(side)[-1].first
+            except ObjectCorrupt as error:
+                if gaps is None:
+                    raise
+                gaps.append(named_gap(error))
+                continue
+            if not span.holds(turn):
+                continue
+            calls.append(SideCall(of, side, turn))
+            gap = start_gap(of, keys.run_prefix(of.prefix, side))
+            if gaps is not None and gap is not None:
+                gaps.append(gap)
     return sorted(calls, key=lambda call: call.turn)
 
 
-def recorded_effects(store: ObjectStore, effects: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The recorded results of effects, given by their keys and digests: with run, turn, number and
-    value.
+def recorded_effect(archive: JobArchive, key: str, digest: str | None = None) -> dict[str, Any]:
+    """The recorded result of an effect: with run, turn, number, value, and the ``digest`` by which
+    it is named, its own if nothing names it.
     """
-    for key, digest in effects.items():
-        header = unseal(key, store.get(key), "effect").header
-        yield {
-            "key": key,
-            "digest": digest,
-            **{name: header[name] for name in ("run", "turn", "effect", "value")},
-        }
+    archived = archive.objects.get(key, "effect")
+    told = {name: archived.header[name] for name in ("run", "turn", "effect", "value")}
+    return {"key": key, "digest": digest or archived.digest, **told}

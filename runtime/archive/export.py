@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.archive.calls import recorded_effects, side_calls
+from runtime.archive.calls import recorded_effect, side_calls
 from runtime.archive.export_forms import Form, Full, text_of
 from runtime.archive.forms import Step
-from runtime.archive.gaps import UNREADABLE, Gap, gap_of, readable
+from runtime.archive.gaps import UNREADABLE, Gap, gap_of, named_gap, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
 from runtime.base.values import StepRef
@@ -48,9 +48,7 @@ def export_lines(
     """
     if run is None:
         run = next(reversed(archive.runs_that_called()), None)
-    definition = archive.definition()
-    if definition is not None:
-        yield {"type": "definition", "definition": definition}
+    yield from _whole(_definition(archive))
     if run is not None:
         yield from _Export(archive, run, turns or Turns(), (form or Full)(archive)).lines()
 
@@ -67,8 +65,9 @@ class _Export:
 
     def lines(self) -> Iterator[dict[str, Any]]:
         archive, run, form = self.archive, self.run, self.form
-        summaries = [call for call in side_calls(archive, run) if self.turns.hold(call.turn)]
         held = readable(archive, run)
+        calls = side_calls(archive, run, held.gaps)
+        summaries = [call for call in calls if self.turns.hold(call.turn)]
         self.gaps += [gap for gap in held.gaps if gap.turn is None or self.turns.hold(gap.turn)]
         last: StepRef | None = None
         layouts = self._layouts()
@@ -81,26 +80,29 @@ class _Export:
             while at < step.turn:
                 at, layout = next(layouts, (step.turn, ()))
             yield from self._damaged(step.turn)
-            yield from _whole(_effects(archive, step.effects), step)
+            yield from _effects(archive, step.effects, step.turn)
             while summaries and summaries[0].turn <= step.turn:
                 call = summaries.pop(0)
-                yield from _whole(_summary(form, call.archive, call.run, call.turn), step)
+                yield from _whole(_summary(form, call.archive, call.run, call.turn), step.turn)
             yield from _whole(
-                _steps(form, archive, run, step, layout if at == step.turn else ()), step
+                _steps(form, archive, run, step, layout if at == step.turn else ()), step.turn
             )
         yield from self._damaged(None)
         if held.steps and self.turns.last is not None and self.turns.last < held.steps[-1].turn:
             return
-        yield from _effects(archive, archive.naming.after(run, last)["effects"])
+        yield from _effects(archive, dict.fromkeys(archive.naming.effects_after(run, last)))
         for call in summaries:
-            yield from _summary(form, call.archive, call.run, call.turn)
-        attempt = archive.in_flight(run)
-        if attempt is not None and self.turns.hold(attempt.turn):
-            layout = archive.turn_layout(attempt.run, attempt.turn)
-            fields = _attempt(form, archive, attempt.key, attempt.document())
-            yield {"type": "attempt", **fields, **form.layout(layout)}
+            yield from _whole(_summary(form, call.archive, call.run, call.turn), call.turn)
+        yield from _whole(self._in_flight())
         if held.end is not None:
             yield {"type": "end", **held.end.document()}
+
+    def _in_flight(self) -> Iterator[dict[str, Any]]:
+        attempt = self.archive.in_flight(self.run)
+        if attempt is not None and self.turns.hold(attempt.turn):
+            layout = self.archive.turn_layout(attempt.run, attempt.turn)
+            fields = _attempt(self.form, self.archive, attempt.key, attempt.document())
+            yield {"type": "attempt", **fields, **self.form.layout(layout)}
 
     def _layouts(self) -> Iterator[tuple[int, tuple[Segment, ...]]]:
         for turn, _, layout in prompts(self.archive, self.run, self.turns.last, self.gaps):
@@ -119,16 +121,18 @@ class _Export:
                 yield {"type": "damaged", **gap.document()}
 
 
-def _whole(lines: Iterator[dict[str, Any]], step: Step) -> Iterator[dict[str, Any]]:
+def _whole(lines: Iterator[dict[str, Any]], turn: int | None = None) -> Iterator[dict[str, Any]]:
     """Lines, as far as what they are made from can be read; then one that says what cannot."""
     try:
         yield from lines
     except UNREADABLE as error:
-        key = str(error).partition(": ")[0]
-        yield {
-            "type": "damaged",
-            **gap_of(error, key if "/" in key else step.ref.key, step.turn).document(),
-        }
+        yield {"type": "damaged", **named_gap(error, turn).document()}
+
+
+def _definition(archive: JobArchive) -> Iterator[dict[str, Any]]:
+    definition = archive.definition()
+    if definition is not None:
+        yield {"type": "definition", "definition": definition}
 
 
 def _steps(
@@ -137,9 +141,15 @@ def _steps(
     yield {"type": "step", **_step(form, archive, run, step), **form.layout(layout)}
 
 
-def _effects(archive: JobArchive, effects: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    for effect in recorded_effects(archive.store, effects):
-        yield {"type": "effect", **effect}
+def _effects(
+    archive: JobArchive, effects: Mapping[str, str | None], turn: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """A line for each effect, given by their keys and the digests by which they are named."""
+    for key, digest in effects.items():
+        try:
+            yield {"type": "effect", **recorded_effect(archive, key, digest)}
+        except UNREADABLE as error:
+            yield {"type": "damaged", **gap_of(error, key, turn).document()}
 
 
 def _summary(form: Form, archive: JobArchive, run: str, turn: int) -> Iterator[dict[str, Any]]:

@@ -4,6 +4,7 @@ turn.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ UNREADABLE = (ObjectCorrupt, ObjectMissing)
 """What reading one damaged or missing object raises; a store that cannot be reached raises
 something else.
 """
+
+_NAMED = re.compile(r"(?:the archive has no object )?([^\s:]+/[^\s:]+)")
+"""The key with which the text of such an error begins: keys have neither white space nor colons."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,9 @@ def gap_of(error: Exception, key: str, turn: int | None = None) -> Gap:
 
 
 def named_gap(error: Exception, turn: int | None = None) -> Gap:
-    """The gap where reading an object raised ``error``, whose text begins with the object's key."""
-    return gap_of(error, str(error).partition(": ")[0], turn)
+    """The gap where reading an object raised ``error``, whose text names the object first."""
+    named = _NAMED.match(str(error))
+    return gap_of(error, named[1] if named is not None else "", turn)
 
 
 def readable(archive: JobReader, run: str) -> Readable:

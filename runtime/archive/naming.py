@@ -37,21 +37,30 @@ class Naming:
         """
         place = keys.parse_turn_key(parent.key) if parent else None
         if place is None:
-            # Before the first turn, a workspace of the job's own was opened.
-            listed = list(self._objects.store.list(keys.turn_prefix(self._prefix, run, 0)))
-            opened = {key: self._objects.get(key, "effect").digest for key in listed}
-            return {"effects": opened, "beside": self._side_calls(run)}
-        # The statement of the last turn before a run may have run on in that run.
-        prefixes = {f"{place.prefix}{place.turn // 100:05d}/{place.turn:07d}."}
-        prefixes.add(keys.turn_prefix(self._prefix, run, place.turn))
-        listed = [key for prefix in sorted(prefixes) for key in self._objects.store.list(prefix)]
+            opened = self.effects_after(run, None)
+            digests = {key: self._objects.get(key, "effect").digest for key in opened}
+            return {"effects": digests, "beside": self._side_calls(run)}
+        listed = self._of_turn(run, place)
         effects = {
-            key: self._objects.get(key, "effect").digest for key in listed if ".effect-" in key
+            key: self._objects.get(key, "effect").digest for key in filter(_is_effect, listed)
         }
         saved = [key for key in listed if key.endswith(".checkpoint")]
         checkpoints = {key: self._objects.get(key, "checkpoint").digest for key in saved}
         calls = {**self._other_calls(listed), **self._side_calls(run)}
         return {"effects": effects, "checkpoints": checkpoints, "beside": calls}
+
+    def effects_after(self, run: str, parent: StepRef | None) -> list[str]:
+        """The keys of the effects that the object after a step names."""
+        place = keys.parse_turn_key(parent.key) if parent else None
+        if place is None:
+            # Before the first turn, a workspace of the job's own was opened.
+            return list(self._objects.store.list(keys.turn_prefix(self._prefix, run, 0)))
+        return list(filter(_is_effect, self._of_turn(run, place)))
+
+    def _of_turn(self, run: str, place: keys.TurnKey) -> list[str]:
+        # The statement of the last turn before a run may have run on in that run.
+        prefixes = {keys.turn_prefix_of(place), keys.turn_prefix(self._prefix, run, place.turn)}
+        return [key for prefix in sorted(prefixes) for key in self._objects.store.list(prefix)]
 
     def by_step(self, step: NewStep, parent: StepRef | None) -> dict[str, dict[str, str]]:
         """What a step names of what came before its call: also what was prepared in the background,
@@ -202,6 +211,10 @@ class Naming:
             return self._objects.get(key, kind)
         except (ObjectCorrupt, ObjectMissing):
             return None
+
+
+def _is_effect(key: str) -> bool:
+    return ".effect-" in key
 
 
 def _is_main(key: str) -> bool:

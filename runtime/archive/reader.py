@@ -134,11 +134,11 @@ class JobReader:
 
         See ``keys.side_run``.
         """
-        return [name for _, name in self._started() if keys.is_side_run_of(name, run)]
+        return [name for _, name in self._begun() if keys.is_side_run_of(name, run)]
 
     def has_side_run(self, name: str) -> bool:
         """Whether this job has a side run of that name."""
-        return keys.is_side_run(name) and any(name == run for _, run in self._started())
+        return keys.is_side_run(name) and any(name == run for _, run in self._begun())
 
     def last_start(self) -> str | None:
         """When the newest run made its first call (ISO 8601, UTC); None if there was none."""
@@ -363,6 +363,10 @@ class JobReader:
 
     def _that_called(self) -> list[tuple[str, str]]:
         """``_runs``, with those whose starts are gone."""
+        return [(when, run) for when, run in self._begun() if not keys.is_side_run(run)]
+
+    def _begun(self) -> list[tuple[str, str]]:
+        """``_started``, with those whose starts are gone."""
         begun = self._started()
         names = {run for _, run in begun}
         folders = map(unquote, self.store.folders(f"{self.prefix}/turns/"))
@@ -371,7 +375,7 @@ class JobReader:
             for run in folders
             if run not in names and (when := self._first_call(run)) is not None
         ]
-        return [(when, run) for when, run in sorted([*begun, *lost]) if not keys.is_side_run(run)]
+        return sorted([*begun, *lost])
 
     def _started(self) -> list[tuple[str, str]]:
         listed = self.store.list(f"{self.prefix}/runs/")

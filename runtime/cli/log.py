@@ -105,7 +105,6 @@ class Log:
 
 def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effects: bool) -> Log:
     from runtime.archive.gaps import Readable, readable
-    from runtime.archive.standings import parent_of
     from runtime.cli.showing import chosen_run
 
     called = archive.runs_that_called()
@@ -115,7 +114,7 @@ def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effe
         name=name,
         run=chosen,
         parts=parts,
-        parent=parent_of(archive),
+        parent=_parent(archive, parts.gaps),
         earlier=earlier_of(archive) if run is None else [],
         sub_jobs=sub_jobs_of(parts),
         turns=turns_of(archive, chosen, parts) if chosen else [],
@@ -124,6 +123,18 @@ def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effe
         events=events_of(parts) if events else None,
         effects=(effects_of(archive, chosen, parts) if chosen else []) if effects else None,
     )
+
+
+def _parent(archive: JobArchive, gaps: list[Gap]) -> str:
+    """The job whose sub-job it is; empty where that cannot be read, which is a gap."""
+    from runtime.archive.gaps import UNREADABLE, named_gap
+    from runtime.archive.standings import parent_of
+
+    try:
+        return parent_of(archive)
+    except UNREADABLE as error:
+        gaps.append(named_gap(error))
+        return ""
 
 
 def _now(objects: ObjectStore, name: JobKey, target: Target) -> UnderWay | None:
@@ -345,17 +356,24 @@ def turns_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str, A
             }
         )
     flying = _flying(archive, run, parts)
-    return turns if flying is None else [*turns, _without_reply(archive, run, flying, end)]
+    return turns if flying is None else [*turns, _without_reply(archive, run, flying, parts)]
 
 
 def _without_reply(
-    archive: JobArchive, run: str, flying: Attempt, end: End | None
+    archive: JobArchive, run: str, flying: Attempt, parts: Readable
 ) -> dict[str, Any]:
     """The turn of an attempt that no step answers."""
+    from runtime.archive.gaps import UNREADABLE, named_gap
+
+    try:
+        outcome = "in flight" if parts.end is None else _unanswered(archive.failure(flying.key))
+    except UNREADABLE as error:
+        parts.gaps.append(named_gap(error, flying.turn))
+        outcome = "not known"
     return {
         "turn": flying.turn,
         "statement": None,
-        "outcome": "in flight" if end is None else _unanswered(archive.failure(flying.key)),
+        "outcome": outcome,
         "capture": str(flying.capture),
         "tokens": {"prompt": 0, "completion": 0},
         "cost_usd": 0.0,
@@ -387,7 +405,7 @@ def summaries_of(archive: JobArchive, run: str, gaps: list[Gap]) -> list[dict[st
     from runtime.archive.gaps import UNREADABLE, named_gap
 
     rows = []
-    for call in side_calls(archive, run):
+    for call in side_calls(archive, run, gaps):
         try:
             step, attempts = call.step, call.attempts
             if not attempts:

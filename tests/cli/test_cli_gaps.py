@@ -5,21 +5,29 @@ the others.
 from __future__ import annotations
 
 import json
+import random
 import sys
 from pathlib import Path
 
 import pytest
 
+from runtime.archive.forms import NewEnd
+from runtime.archive.job import JobArchive
+from runtime.archive.keys import failure_key
 from runtime.archive.stores import open_store
 from runtime.cli.main import main
 from tests.cli.command_line import Done, damage, unpack
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
-from archive_jobs import Written, eventful_job
+from archive_jobs import Written, chat, eventful_job, failure_record, write_run
 
 STEP = "nightly/licences/turns/b/00000/0000033.step"
 KEYFRAME = "nightly/licences/turns/a/00000/0000032.step"
 END = "nightly/licences/ends/b"
+DEFINITION = "nightly/licences/definition/0001"
+EFFECT = "nightly/licences/turns/b/00000/0000035.effect-000000"
+SIDE = "nightly/licences/runs/b~1"
+OF_SIDE = [f"nightly/licences/turns/b~1/00000/0000035.{kind}" for kind in ("attempt-001", "step")]
 STARTS = ["nightly/licences/runs/a", "nightly/licences/runs/b"]
 FIRST_OF_B = [f"nightly/licences/turns/b/00000/0000033.{kind}" for kind in ("attempt-001", "step")]
 
@@ -213,3 +221,96 @@ def test_a_run_whose_end_is_damaged_is_listed_as_such(given: Damaged) -> None:
     assert any(END in one for one in row["damaged"])
     assert "holdfast verify" in given("ls").out
     assert [gap["key"] for gap in given("log", "licences", "--json").json()["damaged"]] == [END]
+
+
+@pytest.mark.parametrize(
+    ("key", "lost"), [(DEFINITION, 0), (EFFECT, -2), (STARTS[0], None), (SIDE, None)]
+)
+def test_export_tells_all_that_does_not_stand_in_what_is_damaged(
+    given: Damaged, key: str, lost: int | None
+) -> None:
+    """One line says what cannot be read, in the place of the ``lost`` one, and the others are as
+    before: a start has none, and its run's first turn tells what it says.
+    """
+    whole = list(map(json.loads, given("export", "licences").out.splitlines()))
+    given.flip(key)
+    exported = given("export", "licences")
+    assert exported.code == 0
+    lines = list(map(json.loads, exported.out.splitlines()))
+    assert [line["key"] for line in lines if line["type"] == "damaged"] == [key]
+    if lost is not None:
+        assert lines[lost]["type"] == "damaged"
+        del whole[lost]
+    assert [line for line in lines if line["type"] != "damaged"] == whole
+
+
+@pytest.mark.parametrize("harm", [Damaged.delete, Damaged.flip], ids=["missing", "damaged"])
+@pytest.mark.parametrize("key", [STARTS[0], SIDE])
+def test_log_and_show_read_behind_the_start_of_another_run(
+    given: Damaged, harm: object, key: str
+) -> None:
+    """That of the run that the turns go on from, and that of one that wrote a summary: all that
+    they have is told, and the start is named.
+    """
+    whole = given("log", "licences", "--json").json()
+    shown = given("show", "licences@31").out
+    harm(given, key)  # type: ignore[operator]
+    log = given("log", "licences", "--json")
+    assert (log.code, [gap["key"] for gap in log.json()["damaged"]]) == (0, [key])
+    assert log.json() | {"damaged": []} == whole
+    prompt = given("show", "licences@31")
+    assert (prompt.code, prompt.out) == (0, shown)
+    assert (key in prompt.err) == (key == STARTS[0])
+
+
+def test_a_summary_of_which_nothing_can_be_read_hides_no_turn(given: Damaged) -> None:
+    """Nobody knows before which call it was written: it is left out, and its start is named."""
+    for key in (SIDE, *OF_SIDE):
+        given.flip(key)
+    log = given("log", "licences", "--json").json()
+    assert ([turn["turn"] for turn in log["turns"]], log["summaries"]) == ([*range(30, 36)], [])
+    assert [gap["key"] for gap in log["damaged"]] == [SIDE]
+    lines = list(map(json.loads, given("export", "licences").out.splitlines()))
+    assert [line["key"] for line in lines if line["type"] == "damaged"] == [SIDE]
+    assert [line["type"] for line in lines].count("step") == 6
+
+
+@pytest.mark.parametrize("kind", ["attempt-001", "effect-000000", "checkpoint"])
+def test_export_tells_an_open_run_to_its_last_object(given: Damaged, kind: str) -> None:
+    """What its last statement did, and the call in flight: each is told without the other."""
+    archive = given.written.archive
+    archive.write_effect("a", 34, 0, {"value": "last"})
+    keys = {
+        "attempt-001": "nightly/licences/turns/a/00000/0000035.attempt-001",
+        "effect-000000": "nightly/licences/turns/a/00000/0000034.effect-000000",
+    }
+    if kind in keys:
+        given.flip(keys[kind])
+    else:
+        key = "nightly/licences/turns/a/00000/0000034.checkpoint"
+        (given.store / key).write_bytes(b"damaged")
+    lines = list(map(json.loads, given("export", "licences", "--run", "a").out.splitlines()))
+    told = [line["type"] for line in lines[-2:]]
+    assert told == {
+        "attempt-001": ["effect", "damaged"],
+        "effect-000000": ["damaged", "attempt"],
+        "checkpoint": ["effect", "attempt"],
+    }.get(kind)
+
+
+def test_log_tells_a_sub_job_and_a_call_in_vain_without_what_is_damaged(given: Damaged) -> None:
+    """Whose sub-job it is, and how its last call failed, are not known: all else is told."""
+    written = Written(JobArchive(open_store(str(given.store)), "nightly", "sub.0123456789"))
+    written.archive.write_definition({"goal": "x", "model": "openai/m-1", "parent": "licences"})
+    parent = write_run(written, "a", range(1, 3), None, chat(random.Random(1), 20))
+    assert parent is not None
+    failed = written.begin("a", 3, parent, written.archive.layout(parent))
+    written.archive.fail_attempt(failure_record(failed))
+    written.archive.write_end(NewEnd(run="a", turn=2, parent=parent, status="failed", reason="x"))
+    definition = f"{written.archive.prefix}/definition/0001"
+    for key in (definition, failure_key(failed)):
+        given.flip(key)
+    log = given("log", "sub.0123456789", "--json").json()
+    assert [gap["key"] for gap in log["damaged"]] == [definition, failure_key(failed)]
+    assert (log["parent"], log["end"]["status"]) == (None, "failed")
+    assert [turn["outcome"] for turn in log["turns"]][2:] == ["not known"]
