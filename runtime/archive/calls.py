@@ -36,15 +36,11 @@ class SideCall:
         return self.archive.attempts(self.run, self.turn)
 
 
-def side_calls(archive: JobArchive, run: str, gaps: list[Gap] | None = None) -> list[SideCall]:
+def side_calls(archive: JobArchive, run: str, gaps: list[Gap]) -> list[SideCall]:
     """The summaries that were written for a run, and for the turns of the runs that it started
     from, in turn order.
 
-    With ``gaps``, those of which nobody knows the turn are left out, and what is the matter with
-    starts is put in there.
-
-    Raises:
-        ObjectCorrupt: without ``gaps``, for one of which nobody knows the turn.
+    Starts that cannot be read are put into ``gaps``; what nobody knows the turn of is left out.
     """
     calls = []
     for span in archive.lineage.spans(run):
@@ -54,15 +50,12 @@ def side_calls(archive: JobArchive, run: str, gaps: list[Gap] | None = None) -> 
                 # A side run has one turn: that before whose call it was made.
                 turn = of.lineage.spans(side)[-1].first
             except ObjectCorrupt as error:
-                if gaps is None:
-                    raise
                 gaps.append(named_gap(error))
                 continue
             if not span.holds(turn):
                 continue
             calls.append(SideCall(of, side, turn))
-            gap = start_gap(of, keys.run_prefix(of.prefix, side))
-            if gaps is not None and gap is not None:
+            if (gap := start_gap(of, keys.run_prefix(of.prefix, side))) is not None:
                 gaps.append(gap)
     return sorted(calls, key=lambda call: call.turn)
 

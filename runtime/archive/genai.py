@@ -17,9 +17,11 @@ from urllib.parse import unquote, urlsplit
 
 from runtime.archive.calls import side_calls
 from runtime.archive.export import Turns
-from runtime.archive.forms import Attempt, End, Step, StoredReply
+from runtime.archive.forms import Attempt, Step, StoredReply
+from runtime.archive.gaps import UNREADABLE, Gap, Readable, named_gap, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
+from runtime.base.standings import DAMAGED, OPEN
 from runtime.projection.segments import Role, Segment
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.38.0"
@@ -49,51 +51,57 @@ Span = dict[str, Any]
 
 
 def genai_lines(
-    archive: JobArchive, run: str, turns: Turns | None = None
+    archive: JobArchive, run: str, turns: Turns | None, gaps: list[Gap]
 ) -> Iterator[dict[str, Any]]:
-    """One OTLP ``TracesData`` a line: each finished or failed call of ``turns`` (all by default),
-    then the run.
+    """One OTLP ``TracesData`` a line: each finished or failed call of ``turns`` (None: all), then
+    the run.
+
+    Calls that cannot be read are left out, and what is the matter with them is put into ``gaps``:
+    spans have no place for it.
 
     Raises:
         NotFound: if there is no such run.
     """
+    held = readable(archive, run)
+    gaps += held.gaps
     trace = _id(f"{archive.prefix}/{run}", 16)
     root = _id(f"{archive.prefix}/{run}#run", 8)
     first: str | None = None
     last = ""
-    for of, side, turn, layout in _calls(archive, run):
+    for of, side, turn, layout in _calls(archive, run, gaps):
         if turns is not None and not turns.hold(turn):
             continue
-        step = of.find_step(side, turn)
-        for attempt in of.attempts(side, turn):
-            first = min(first or attempt.started_at, attempt.started_at)
-            answered = step if step is not None and step.attempt.key == attempt.key else None
-            span = _call(of, attempt, answered, layout)
-            if span is not None:
-                last = max(last, step.finished_at if step is not None else attempt.started_at)
-                yield _traces({"traceId": trace, "parentSpanId": root, **span})
+        try:
+            step = of.find_step(side, turn)
+            for attempt in of.attempts(side, turn):
+                first = min(first or attempt.started_at, attempt.started_at)
+                answered = step if step is not None and step.attempt.key == attempt.key else None
+                span = _call(of, attempt, answered, layout)
+                if span is not None:
+                    last = max(last, step.finished_at if step is not None else attempt.started_at)
+                    yield _traces({"traceId": trace, "parentSpanId": root, **span})
+        except UNREADABLE as error:
+            gaps.append(named_gap(error, turn))
     if first is not None:
-        end = archive.end(run)
-        yield _traces(
-            {
-                "traceId": trace,
-                "spanId": root,
-                **_run(archive, run, end, first, end.ended_at if end else last),
-            }
-        )
+        yield _traces({"traceId": trace, "spanId": root, **_run(archive, run, held, first, last)})
 
 
 def _calls(
-    archive: JobArchive, run: str
+    archive: JobArchive, run: str, gaps: list[Gap]
 ) -> Iterator[tuple[JobArchive, str, int, tuple[Segment, ...]]]:
     """Where each model call of a run is, with its prompt: the turns', then those that wrote
     summaries.
     """
-    for turn, _, layout in prompts(archive, run):
+    for turn, _, layout in prompts(archive, run, gaps=gaps):
         yield archive, run, turn, layout
-    for call in side_calls(archive, run):
-        if call.attempts:
-            yield call.archive, call.run, call.turn, call.archive.turn_layout(call.run, call.turn)
+    for call in side_calls(archive, run, gaps):
+        try:
+            shown = call.archive.turn_layout(call.run, call.turn) if call.attempts else None
+        except UNREADABLE as error:
+            gaps.append(named_gap(error, call.turn))
+            continue
+        if shown is not None:
+            yield call.archive, call.run, call.turn, shown
 
 
 def _call(
@@ -170,8 +178,10 @@ def _answer(step: Step) -> dict[str, Any]:
     }
 
 
-def _run(archive: JobArchive, run: str, end: End | None, first: str, last: str) -> Span:
+def _run(archive: JobArchive, run: str, held: Readable, first: str, last: str) -> Span:
     batch, _, job = archive.prefix.partition("/")
+    end = held.end
+    status = DAMAGED if held.missing_end else OPEN
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": unquote(job),
@@ -179,13 +189,13 @@ def _run(archive: JobArchive, run: str, end: End | None, first: str, last: str) 
         "gen_ai.conversation.id": unquote(archive.prefix),
         "holdfast.batch": unquote(batch),
         "holdfast.run": run,
-        "holdfast.status": end.status if end is not None else "open",
+        "holdfast.status": end.status if end is not None else status,
     }
     span: Span = {
         "name": f"invoke_agent {unquote(job)}",
         "kind": _INTERNAL,
         "startTimeUnixNano": _nanoseconds(first),
-        "endTimeUnixNano": _nanoseconds(last or first),
+        "endTimeUnixNano": _nanoseconds((end.ended_at if end is not None else last) or first),
     }
     if end is not None and end.status == "failed":
         attributes["error.type"] = "JobFailed"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.archive.forms import ClaimForm, ReplayForm
+from runtime.archive.gaps import UNREADABLE, Gap, named_gap
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import CLAIM, name
 from runtime.base.errors import ArchiveError, ObjectMissing
@@ -57,20 +58,45 @@ def claim_replay(archive: JobArchive, identity: str, run: str) -> dict[str, Any]
 
 
 def replays(archive: JobArchive) -> list[Replay]:
-    """The replays of a job, by the time of their order."""
-    listed = list(archive.store.list(f"{archive.prefix}/replays/"))
-    claimed = {key.removesuffix(CLAIM) for key in listed if key.endswith(CLAIM)}
+    """The replays of a job, by the time of their order.
+
+    Raises:
+        ObjectCorrupt: if an order or a claim is damaged.
+    """
     ordered = []
-    for key in listed:
+    for key in archive.store.list(f"{archive.prefix}/replays/"):
         if not key.endswith(CLAIM):
             form = ReplayForm.read(archive.objects.get(key, "replay"))
-            run = (
-                archive.objects.get(key + CLAIM, "claim").header["run"] if key in claimed else None
-            )
+            run = _claimant(archive, key + CLAIM)
             ordered.append(
                 Replay(id=form.id, order=form.order, ordered_at=form.ordered_at, run=run)
             )
     return sorted(ordered, key=lambda replay: replay.ordered_at)
+
+
+def claimed_orders(archive: JobArchive, gaps: list[Gap]) -> dict[str, dict[str, Any]]:
+    """The orders of the replays that were claimed, by run; nothing of an order that cannot be read.
+
+    What is damaged or gone is put into ``gaps``.
+    """
+    orders: dict[str, dict[str, Any]] = {}
+    for key in archive.store.list(f"{archive.prefix}/replays/"):
+        try:
+            if key.endswith(CLAIM) and (run := _claimant(archive, key)) is not None:
+                orders.setdefault(run, {})
+                ordered = archive.objects.get(key.removesuffix(CLAIM), "replay")
+                orders[run] = ReplayForm.read(ordered).order
+        except UNREADABLE as error:
+            gaps.append(named_gap(error))
+    return orders
+
+
+def _claimant(archive: JobArchive, claim: str) -> str | None:
+    """The run of a claim, by its key; None if nobody claimed."""
+    try:
+        return str(archive.objects.get(claim, "claim").header["run"])
+    except ObjectMissing:
+        return None
 
 
 def _key(archive: JobArchive, identity: str) -> str:

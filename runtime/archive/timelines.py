@@ -10,9 +10,12 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.forms import End, Step
+from runtime.archive.gaps import Gap, named_gap, start_gap
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import end_after
-from runtime.archive.replays import replays
+from runtime.archive.replays import claimed_orders
+from runtime.base.errors import ObjectCorrupt
+from runtime.base.standings import DAMAGED
 from runtime.base.values import Value
 
 _TIMES = frozenset({"started_at", "ended_at", "cost", "divergences"})
@@ -70,10 +73,19 @@ class RunNode(Value):
         return self.parent_job not in {None, self.job}
 
 
-def run_tree(archive: JobArchive) -> list[RunNode]:
-    """The job's runs, oldest first."""
-    orders = {replay.run: replay.order for replay in replays(archive) if replay.run is not None}
-    nodes = [_node(archive, run, orders.get(run)) for run in archive.runs()]
+def run_tree(archive: JobArchive, gaps: list[Gap]) -> list[RunNode]:
+    """The job's runs, oldest first.
+
+    What cannot be read of them is put into ``gaps``: an end makes its run ``damaged``, and a run of
+    which nobody knows where it begins is left out.
+    """
+    orders = claimed_orders(archive, gaps)
+    nodes = []
+    for run in archive.runs_that_called():
+        try:
+            nodes.append(_node(archive, run, orders.get(run), gaps))
+        except ObjectCorrupt as error:
+            gaps.append(named_gap(error))
     lasts = {node.run: node.last for node in nodes if node.status is None}
     # In a second pass: how a run began depends on where the one before it stopped.
     begun = [node.model_copy(update={"began": _began(node, lasts)}) for node in nodes]
@@ -112,8 +124,10 @@ def _stands(node: RunNode, later: list[RunNode]) -> tuple[Stands, str | None]:
     )
 
 
-def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNode:
+def _node(archive: JobArchive, run: str, order: dict[str, Any] | None, gaps: list[Gap]) -> RunNode:
     spans = archive.lineage.spans(run)
+    if (gap := start_gap(archive, spans[-1].prefix)) is not None:
+        gaps.append(gap)
     parent = (
         keys.parse_turn_key(keys.step_key_in(spans[-2].prefix, spans[-1].first - 1))
         if len(spans) > 1
@@ -124,7 +138,13 @@ def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNod
         for key in archive.store.list(spans[-1].prefix)
         if (place := _call(key)) is not None
     ]
-    end = archive.end(run)
+    status, reason = None, ""
+    try:
+        if (end := archive.end(run)) is not None:
+            status, reason = end.status, end.reason
+    except ObjectCorrupt as error:
+        gaps.append(named_gap(error))
+        status = DAMAGED
     return RunNode(
         job=str(archive.job),
         run=run,
@@ -133,8 +153,8 @@ def _node(archive: JobArchive, run: str, order: dict[str, Any] | None) -> RunNod
         first=spans[-1].first,
         last=max(own, default=spans[-1].first),
         order=order,
-        status=end.status if end is not None else None,
-        reason=end.reason if end is not None else "",
+        status=status,
+        reason=reason,
     )
 
 

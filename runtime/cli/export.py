@@ -12,10 +12,11 @@ from runtime.base.errors import InputError, NotFound
 from runtime.cli.chosen import Run
 from runtime.cli.completion import job_names
 from runtime.cli.options import Store
-from runtime.cli.output import json_line, write
+from runtime.cli.output import json_line, note, write
 
 if TYPE_CHECKING:
     from runtime.archive.export import Turns
+    from runtime.archive.gaps import Gap
     from runtime.archive.stores import ObjectStore
 
 
@@ -103,12 +104,17 @@ def command(
             f"{name} has no turn of {turns} in run {chosen}: it has turns {min(held)} to"
             f" {max(held)}"
         )
+    gaps: list[Gap] = []
     if format is Format.OTEL:
-        lines = genai_lines(archive, chosen, wanted)
+        lines = genai_lines(archive, chosen, wanted, gaps)
     else:
         lines = export_lines(archive, chosen, wanted, form=Delta if delta else Full)
     for line in lines:
         json_line(line)
+    # What lines of JSON say themselves, spans have no place for.
+    for gap in dict.fromkeys(gaps):
+        if gap.turn is None or wanted.hold(gap.turn):
+            note(f"left out: {gap}: run 'holdfast verify {name}'")
 
 
 def _inspect(objects: ObjectStore, name: str) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.archive.job import JobArchive
-from runtime.archive.timelines import Began, RunNode, Stands, branches, run_tree
+from runtime.archive.timelines import Began, RunNode, Stands, branches
 from runtime.cli.text import one_line
 
 
-def graph_lines(archive: JobArchive) -> list[str]:
+def graph_lines(nodes: list[RunNode]) -> list[str]:
     """A line a run, each under the run it goes on from."""
-    return [
-        f"{_drawn(depth, more)}{_told(node)}" for depth, node, more in branches(run_tree(archive))
-    ]
+    return [f"{_drawn(depth, more)}{_told(node)}" for depth, node, more in branches(nodes)]
 
 
-def graph_document(archive: JobArchive) -> list[dict[str, Any]]:
+def graph_document(nodes: list[RunNode]) -> list[dict[str, Any]]:
     """The runs as JSON, oldest first."""
-    return [node.model_dump(mode="json") for node in run_tree(archive)]
+    return [node.model_dump(mode="json") for node in nodes]
 
 
 def _drawn(depth: int, more: tuple[bool, ...]) -> str:
@@ -53,9 +50,9 @@ def _why(node: RunNode) -> str:
     frozen = ", frozen" if node.order and node.order.get("frozen") else ""
     from_there = f"from statement {node.first}"
     if node.order is not None:
-        from_there = (
-            f"from statement {node.order['start']} ({node.order.get('mode', 'rerun')}{frozen})"
-        )
+        # Of an order that cannot be read, the run alone tells where it began.
+        start, mode = node.order.get("start", node.first), node.order.get("mode", "rerun")
+        from_there = f"from statement {start} ({mode}{frozen})"
     match node.began:
         case Began.FORK:
             return f"fork of {node.parent_job} {from_there}  "

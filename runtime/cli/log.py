@@ -171,8 +171,7 @@ def _tell(log: Log, now: UnderWay | None) -> None:
         say(f"earlier runs: {', '.join(map(_earlier_text, log.earlier))}; --run shows one")
     rows = (log.turns, log.summaries, log.condensations)
     say_all(lines_of(*rows, gaps, log.events or (), log.effects or ()))
-    if gaps:
-        say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {log.name}'")
+    _tell_gaps(log.name, gaps)
     _tell_capture(log.turns)
     if log.sub_jobs:
         say(f"sub-jobs: {', '.join(log.sub_jobs)}")
@@ -183,6 +182,11 @@ def _tell(log: Log, now: UnderWay | None) -> None:
             f"end: {end.status}"
             + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else "")
         )
+
+
+def _tell_gaps(name: str, gaps: Sequence[Gap]) -> None:
+    if gaps:
+        say(f"{counted(len(gaps), 'object')} cannot be read: run 'holdfast verify {name}'")
 
 
 def earlier_of(archive: JobArchive) -> list[dict[str, Any]]:
@@ -300,14 +304,17 @@ def lines_of(
 
 
 def _graph(name: str, archive: JobArchive, json: bool) -> None:
+    from runtime.archive.timelines import run_tree
     from runtime.cli.graph import graph_document, graph_lines
 
+    gaps: list[Gap] = []
+    nodes = run_tree(archive, gaps)
     if json:
-        json_document({"job": name, "runs": graph_document(archive)})
+        damaged = [gap.document() for gap in gaps]
+        json_document({"job": name, "runs": graph_document(nodes), "damaged": damaged})
         return
-    say(name)
-    for line in graph_lines(archive):
-        say(line)
+    say_all([name, *graph_lines(nodes), *map(gap_line, gaps)])
+    _tell_gaps(name, gaps)
 
 
 def turns_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str, Any]]:

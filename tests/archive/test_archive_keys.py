@@ -54,5 +54,5 @@ def test_a_job_may_be_called_as_the_archives_folders_are(name: str) -> None:
     archive.write_effect("a", 1, 750_000, {"offered": "first"})
     parent = write_run(written, "a", range(1, 3), None, layout_at)
     write_run(written, keys.side_run("a", "s1"), range(3, 4), parent, layout_at)
-    assert [(call.run, call.turn) for call in side_calls(archive, "a")] == [("a~s1", 3)]
+    assert [(call.run, call.turn) for call in side_calls(archive, "a", [])] == [("a~s1", 3)]
     assert begun_with(archive, "a", 1, 750_000) == {"offered": "first"}

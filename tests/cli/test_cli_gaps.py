@@ -275,6 +275,54 @@ def test_a_summary_of_which_nothing_can_be_read_hides_no_turn(given: Damaged) ->
     assert [line["type"] for line in lines].count("step") == 6
 
 
+REPLAY = "nightly/licences/replays/replay-1"
+
+
+@pytest.mark.parametrize(
+    ("key", "began", "status"),
+    [
+        (END, "replay", "damaged"),
+        (STARTS[1], "replay", "succeeded"),
+        (REPLAY, "replay", "succeeded"),
+        (f"{REPLAY}.run", "reset", "succeeded"),
+    ],
+)
+def test_the_graph_draws_each_run_and_says_what_it_does_not_know(
+    given: Damaged, key: str, began: str, status: str
+) -> None:
+    """An end, a start, an order and a claim: the runs are drawn by what is left."""
+    given.flip(key)
+    told = given("log", "licences", "--graph", "--json").json()
+    assert [gap["key"] for gap in told["damaged"]] == [key]
+    assert [(run["run"], run["first"]) for run in told["runs"]] == [("a", 30), ("b", 33)]
+    assert (told["runs"][1]["began"], told["runs"][1]["status"]) == (began, status)
+    drawn = given("log", "licences", "--graph")
+    assert (drawn.code, "DAMAGED" in drawn.out, key in drawn.out) == (0, True, True)
+    assert "run 'holdfast verify nightly/licences'" in drawn.out
+
+
+@pytest.mark.parametrize("harm", [Damaged.delete, Damaged.flip], ids=["missing", "damaged"])
+@pytest.mark.parametrize("key", [STEP, KEYFRAME, *OF_SIDE, FIRST_OF_B[0], END, SIDE])
+def test_spans_are_those_of_the_calls_that_can_be_read(
+    given: Damaged, harm: object, key: str
+) -> None:
+    """The run's own span comes last all the same, and what is left out is told on stderr."""
+    whole = given("export", "licences", "--format", "otel").out.splitlines()
+    harm(given, key)  # type: ignore[operator]
+    exported = given("export", "licences", "--format", "otel")
+    lines = exported.out.splitlines()
+    assert exported.code == 0
+    assert set(lines[:-1]) <= set(whole[:-1])
+    assert '"invoke_agent licences"' in lines[-1]
+    if key in {END, SIDE}:
+        assert lines[:-1] == whole[:-1]
+    if key == END:
+        assert f'"{"damaged" if harm is Damaged.flip else "open"}"' in lines[-1]
+    # Of a summary's call without a reply, or an open run, there may be none: no object says so.
+    if harm is Damaged.flip or key in {STEP, KEYFRAME, FIRST_OF_B[0], SIDE}:
+        assert key in exported.err and "'holdfast verify nightly/licences'" in exported.err
+
+
 @pytest.mark.parametrize("kind", ["attempt-001", "effect-000000", "checkpoint"])
 def test_export_tells_an_open_run_to_its_last_object(given: Damaged, kind: str) -> None:
     """What its last statement did, and the call in flight: each is told without the other."""

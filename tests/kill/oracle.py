@@ -104,7 +104,7 @@ def record(scene: Scene, summary: dict[str, Any]) -> dict[str, Any]:
 def last_run(archive: JobArchive) -> str:
     """The last run of a job that nobody reset: each of its runs goes on from the one before."""
     runs = archive.runs()
-    parents = [node.parent_run for node in run_tree(archive)]
+    parents = [node.parent_run for node in run_tree(archive, [])]
     assert parents == [None, *runs[:-1]], "the runs are no chain"
     return runs[-1]
 
@@ -165,7 +165,7 @@ def between_runs(scene: Scene, moments: list[Moment]) -> int:
     """How many moments were after the last turn of a run, and before the first call of the run that
     goes on from it.
     """
-    starts = {node.first for node in run_tree(scene.archive())[1:]}
+    starts = {node.first for node in run_tree(scene.archive(), [])[1:]}
     found = 0
     for moment in moments:
         last = {kind: _last_of(moment, kind) for kind in ("attempt", "step")}
