@@ -2,7 +2,9 @@
 
 Orders are signed, so they say what their owner said, and by default a worker takes what they name.
 A worker that is given directories (``holdfast worker --allow DIR``) takes nothing from elsewhere,
-whoever has the key. Symbolic links are followed before a path is judged.
+whoever has the key. Symbolic links are followed before a path is judged. What may run anything, as
+a shell that no sandbox holds, is below no directory. A tool's process judges once more what it has
+imported (``runtime.tools.allowed``).
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +33,10 @@ from activities.contracts import (
     WorkspaceOpen,
 )
 from activities.finish_contracts import FinishNotice
+from runtime.base.addresses import SCHEME
 from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.servers import ServerSpec
+from runtime.tools.allowed import NotAllowed, files_of, is_below
 
 SCRIPTED = "scripted/"
 
@@ -57,27 +62,26 @@ class _Bounded(ActivityInboundInterceptor):
         self._directories = directories
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
-        for argument in input.args:
-            for what, path in named_by(argument):
-                # In a thread: to follow links is to ask the disk.
-                if not await asyncio.to_thread(self._allows, path):
-                    allowed = ", ".join(map(str, self._directories))
-                    raise ApplicationError(
-                        f"{what} {path} is not below a directory that this worker was allowed:"
-                        f" {allowed}",
-                        type="NotAllowed",
-                        non_retryable=True,
-                    )
+        # In a thread: to look for modules, and to follow links, is to ask the disk.
+        await asyncio.to_thread(self._check, input.args)
         return await self.next.execute_activity(input)
 
-    def _allows(self, path: Path) -> bool:
-        # Links first: one below an allowed directory may lead out of it.
-        real = path.resolve()
-        return any(real.is_relative_to(directory) for directory in self._directories)
+    def _check(self, arguments: Sequence[Any]) -> None:
+        for what, path in chain.from_iterable(map(named_by, arguments)):
+            if path is None or not is_below(path, self._directories):
+                named = what if path is None else f"{what} {path}"
+                raise not_allowed(NotAllowed.told(named, self._directories))
 
 
-def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
-    """The paths that an activity's argument names, each with what it is."""
+def not_allowed(why: NotAllowed | str) -> ApplicationError:
+    """The end of an activity that was asked for what its worker was not allowed."""
+    return ApplicationError(str(why), type=NotAllowed.__name__, non_retryable=True)
+
+
+def named_by(argument: Any) -> Iterator[tuple[str, Path | None]]:
+    """The paths that an activity's argument names, each with what it is; None for what is in no
+    directory that could be allowed.
+    """
     match argument:
         case TurnCall(model=model) | SummaryCall(model=model):
             yield from _script(model)
@@ -87,12 +91,16 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
             yield from _script(model)
             for server in servers:
                 yield from _command(server)
-        case WorkspaceOpen(workspace=workspace) if workspace.startswith("/"):
-            yield "the workspace", Path(workspace)
+        case WorkspaceOpen(workspace=workspace, writable=writable):
+            if workspace and not workspace.startswith(SCHEME):
+                yield "the workspace", Path(workspace)
+            yield from _unbounded(writable.sandbox)
         case FileCall(workspace=workspace, held=None):
             yield "the workspace", Path(workspace)
-        case WorkspaceChange(tool=ToolRequest() as call):
-            yield from named_by(call)
+        case WorkspaceChange(tool=call, held=held, writable=writable):
+            if call is not None:
+                yield from named_by(call)
+            yield from _unbounded(held.sandbox, writable.sandbox)
         case FinishNotice(order=OnFinish(command=str() as command, directory=directory)):
             yield "the directory of on_finish", Path(directory)
             yield "the program of on_finish", Path(directory) / _program(command)
@@ -104,9 +112,9 @@ def named_by(argument: Any) -> Iterator[tuple[str, Path]]:
         case CheckRequest(check=check, workspace=workspace):
             if workspace:
                 yield "the workspace", Path(workspace)
-            yield _module(check.target, check.search_path)
+            yield from _module(check.target, check.search_path)
         case ToolRequest(tool=tool, search_path=search_path):
-            yield _module(tool, search_path)
+            yield from _module(tool, search_path)
 
 
 def _program(command: str) -> str:
@@ -118,11 +126,18 @@ def _program(command: str) -> str:
     return first if plain and "/" in first else _SHELL
 
 
-def _module(tool: str, search_path: str) -> tuple[str, Path]:
-    top = tool.partition(":")[0].partition(".")[0]
-    folder = Path(search_path)
-    module = folder / f"{top}.py"
-    return f"the module of tool {tool}", module if module.exists() else folder / top
+def _module(tool: str, search_path: str) -> Iterator[tuple[str, Path | None]]:
+    what = f"the module of tool {tool}"
+    # One that is not there is looked for on Python's own path, which is nobody's order.
+    yield from ((what, file) for file in files_of(tool.partition(":")[0], search_path) or (None,))
+    # What it imports is looked for there as well.
+    yield what, Path(search_path)
+
+
+def _unbounded(*sandboxes: str) -> Iterator[tuple[str, Path]]:
+    """The shell of commands that no sandbox holds: it may run anything."""
+    if "none" in sandboxes:
+        yield "the shell of commands without a sandbox", Path(_SHELL)
 
 
 def _command(server: ServerSpec) -> Iterator[tuple[str, Path]]:

@@ -10,10 +10,11 @@ import functools
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from temporalio import activity
@@ -23,6 +24,7 @@ from activities._listings import LISTINGS, recorded_listings
 from activities._once import CallClaim
 from activities._recorded_effects import NOT_RECORDED, recorded_value
 from activities.approvals import keep_decision, rejected
+from activities.bounds import not_allowed
 from activities.contracts import ServersListed, ServersQuestion, ToolRequest, ToolResult
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
@@ -74,9 +76,9 @@ class ToolActivities:
     (``runtime.tools.host``).
     """
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, allowed: Sequence[Path] = ()) -> None:
         self._store = store
-        self.hosts = self._hosts = ToolHosts()
+        self.hosts = self._hosts = ToolHosts(allowed)
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="holdfast-tool")
 
     @activity.defn(name="call_tool")
@@ -85,7 +87,7 @@ class ToolActivities:
 
         Raises:
             ApplicationError: type ``ToolUnavailable``, when the tool cannot be imported by this
-                worker.
+                worker; ``NotAllowed``, when it may not be.
             ArchiveError: the archive cannot be read or written.
         """
         archive = JobArchive.of(self._store, request.key)
@@ -353,6 +355,8 @@ def _unavailable(request: ToolRequest, frame: dict[str, Any]) -> Told | None:
 
     Another worker may have the function; a server's tool is gone for all of them.
     """
+    if "refused" in frame:
+        raise not_allowed(str(frame["refused"]))
     why = frame.get("unavailable", frame.get("gone"))
     if why is None:
         return None

@@ -14,11 +14,13 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from activities._once import CallClaim
+from activities.bounds import not_allowed
 from activities.commands import Commands
 from activities.contracts import ToolRequest, ToolResult, WorkspaceChange
 from runtime.archive.job import JobArchive
 from runtime.base.effect_classes import EffectClass
 from runtime.base.errors import InputError
+from runtime.tools.allowed import NotAllowed
 from runtime.tools.environment import named_secrets
 from runtime.tools.functions import WORKSPACE
 from runtime.tools.host import LOOK_SECONDS, Asked, HostEnded, ToolHost, ToolHosts, described
@@ -43,7 +45,7 @@ class WorkspaceTools:
 
         Raises:
             ApplicationError: type ``ToolUnavailable``, when the tool cannot be imported by this
-                worker.
+                worker; ``NotAllowed``, when it may not be.
             InterruptedError: if nobody wants it any more.
             Busy: if the job's files are in use for long.
         """
@@ -68,6 +70,8 @@ class WorkspaceTools:
         try:
             named_secrets(call.secrets, os.environ)
             described(self._hosts, call.target, call.search_path, call.secrets, stop)
+        except NotAllowed as error:
+            raise not_allowed(error) from error
         except (InputError, ValueError) as error:
             raise ApplicationError(f"{call.called}: {error}", type="ToolUnavailable") from error
 
@@ -97,6 +101,8 @@ class WorkspaceTools:
             return ToolResult(error_type="ValueError", error_message=told), ""
         finally:
             self._hosts.give_back(host, *place)
+        if "refused" in frame:
+            raise not_allowed(str(frame["refused"]))
         if (why := frame.get("unavailable", frame.get("gone"))) is not None:
             raise ApplicationError(f"{call.called}: {why}", type="ToolUnavailable")
         return ToolResult.model_validate(frame["outcome"]), ""

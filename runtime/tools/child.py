@@ -1,5 +1,5 @@
 """The process in which the tools of one directory run, which ``host`` starts: ``child SEARCH_PATH
-CHANNEL LIFELINE``.
+CHANNEL LIFELINE [ALLOWED...]``.
 
 Each frame asks for something by a number: to ``describe`` a tool, to ``call`` one, to ``cancel`` a
 call. Functions run in threads, coroutines on one event loop. Before a call begins, the worker is
@@ -22,10 +22,12 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec, PathFinder
 from io import TextIOWrapper
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from runtime.base.errors import InputError
+from runtime.tools.allowed import NotAllowed
 from runtime.tools.calls import GAVE_UP, Outcome, bound, failure
 from runtime.tools.frames import Broken, Channel
 from runtime.tools.functions import Tool, open_tool
@@ -36,7 +38,7 @@ MAX_THREADS = 64
 
 def main() -> None:
     """Serve until the worker is gone."""
-    search_path, channel, lifeline = sys.argv[2:5]
+    search_path, channel, lifeline, *allowed = sys.argv[2:]
     # A module may parse the arguments of its process, and these are none of its own.
     sys.argv = ["holdfast-tools"]
     # This process is killed in the end: what a tool prints would stay in its buffers.
@@ -50,7 +52,7 @@ def main() -> None:
     sys.meta_path.insert(0, _Neighbours(search_path))
     # For directories without a module of their own, which anything else of their name goes before.
     sys.path.append(search_path)
-    _Child(search_path, Channel(connection)).serve()
+    _Child(search_path, Channel(connection), [Path(one).resolve() for one in allowed]).serve()
 
 
 class _Neighbours:
@@ -72,8 +74,9 @@ class _Neighbours:
 
 
 class _Child:
-    def __init__(self, search_path: str, channel: Channel) -> None:
+    def __init__(self, search_path: str, channel: Channel, allowed: Sequence[Path]) -> None:
         self._search_path = search_path
+        self._allowed = allowed
         self._channel = channel
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="tool")
         self._loop = asyncio.new_event_loop()
@@ -132,7 +135,9 @@ class _Child:
 
     def _opened(self, number: int, target: str) -> Tool | None:
         try:
-            return open_tool(target, self._search_path)
+            return open_tool(target, self._search_path, self._allowed)
+        except NotAllowed as error:
+            self._tell(number, "refused", str(error))
         except InputError as error:
             self._tell(number, "unavailable", str(error))
         except BaseException as error:  # noqa: BLE001 whatever a module raises while it is imported

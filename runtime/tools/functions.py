@@ -14,8 +14,9 @@ import keyword
 import threading
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import validate_call
@@ -26,6 +27,7 @@ from runtime.base.errors import InputError
 from runtime.base.spec.models import ToolSpec
 from runtime.context import api
 from runtime.context.contract import MODULES
+from runtime.tools.allowed import check_module, written_in
 from runtime.tools.marks import Marks
 from runtime.tools.stubs import result_text, stub_line
 
@@ -67,20 +69,29 @@ class Tool:
     """The type of its results as the stub has it."""
 
 
-def load_tool(target: str, search_path: str = "") -> Callable[..., Any]:
-    """The function ``module:function``. ``search_path`` is where its module was looked for first.
+def load_tool(
+    target: str, search_path: str = "", allowed: Sequence[Path] = ()
+) -> Callable[..., Any]:
+    """The function ``module:function``. ``search_path`` is where its module was looked for first;
+    ``allowed`` are the resolved directories that it may come from, none for any.
 
     Raises:
-        InputError: there is no such module or function, or importing it fails.
+        InputError: there is no such module or function, importing it fails, or it is from
+            elsewhere (``NotAllowed``).
     """
     module_name, _, name = target.partition(":")
     if not name.isidentifier() or not all(part.isidentifier() for part in module_name.split(".")):
         raise InputError(f"expected a tool as 'module:function', got {target!r}")
     module = _import(module_name, search_path)
+    if allowed:
+        check_module(target, module, allowed)
     function: Callable[..., Any] | None = getattr(module, name, None)
     if function is None:
         raise InputError(f"the module {module_name!r} has no function {name!r}")
     check_function(function, target)
+    if allowed:
+        # Another module's function is no tool of this one's, by whatever name.
+        check_module(target, written_in(function), allowed)
     return function
 
 
@@ -112,15 +123,16 @@ def check_name(name: str, what: str = "a tool") -> None:
         )
 
 
-def open_tool(target: str, search_path: str = "") -> Tool:
+def open_tool(target: str, search_path: str = "", allowed: Sequence[Path] = ()) -> Tool:
     """The tool ``target``, ready to be called.
 
-    ``search_path`` is where its module was looked for first.
+    ``search_path`` is where its module was looked for first, ``allowed`` as for ``load_tool``.
 
     Raises:
-        InputError: it cannot be imported, is no typed function, or has a name that is taken.
+        InputError: it cannot be imported, is no typed function, has a name that is taken, or is
+            from elsewhere (``NotAllowed``).
     """
-    function = load_tool(target, search_path)
+    function = load_tool(target, search_path, allowed)
     name = target.partition(":")[2]
     signature = typed_signature(function, target)
     marks = Marks.of(function)

@@ -19,12 +19,14 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from runtime.base.errors import InputError
 from runtime.base.own_process import command
 from runtime.base.spec.models import ToolSpec
 from runtime.base.spec.servers import ServerSpec
+from runtime.tools.allowed import NotAllowed
 from runtime.tools.environment import ALWAYS, tool_environment
 from runtime.tools.frames import Broken, Channel
 
@@ -73,10 +75,13 @@ class Asked:
 
 class ToolHost:
     """One process for the tools in a directory, or for those of an MCP server; ``secrets`` are the
-    names of variables that it gets although they are secret.
+    names of variables that it gets although they are secret, ``allowed`` the directories that
+    tools are taken from, none for any.
     """
 
-    def __init__(self, of: str | ServerSpec, secrets: Sequence[str] = ()) -> None:
+    def __init__(
+        self, of: str | ServerSpec, secrets: Sequence[str] = (), allowed: Sequence[Path] = ()
+    ) -> None:
         self._numbers = itertools.count(1)
         self._asked: dict[int, Asked] = {}
         self._lock = threading.Lock()
@@ -89,6 +94,7 @@ class ToolHost:
                     *_command_for(of),
                     str(theirs.fileno()),
                     str(lifeline),
+                    *map(str, allowed),
                 ],
                 pass_fds=(theirs.fileno(), lifeline),
                 stdin=subprocess.DEVNULL,
@@ -255,9 +261,10 @@ def _named(search_path: str, secrets: Sequence[str]) -> str:
 @dataclass
 class ToolHosts:
     """A worker's processes, by the directory of their tools and the secrets that they are given, or
-    by their MCP server.
+    by their MCP server. ``allowed`` are the directories that tools are taken from, none for any.
     """
 
+    allowed: Sequence[Path] = ()
     _hosts: dict[str, ToolHost] = field(default_factory=dict)
     _idle: dict[str, list[ToolHost]] = field(default_factory=dict)
     _retired: list[ToolHost] = field(default_factory=list)
@@ -273,7 +280,7 @@ class ToolHosts:
             if host is None or not host.takes_calls:
                 if host is not None:
                     self._retired.append(host)
-                host = self._hosts[name] = ToolHost(tools, secrets)
+                host = self._hosts[name] = self._started(tools, secrets)
             return host
 
     def lent(self, search_path: str, secrets: Sequence[str] = ()) -> ToolHost:
@@ -285,7 +292,7 @@ class ToolHosts:
                 if host.takes_calls:
                     return host
                 self._retired.remove(host)
-            host = ToolHost(search_path, secrets)
+            host = self._started(search_path, secrets)
             # A lent one stands among those from the start, so that ``close`` ends it as well.
             self._retired.append(host)
             return host
@@ -301,6 +308,9 @@ class ToolHosts:
                 self._retired.remove(host)
         if not kept:
             host.close()
+
+    def _started(self, of: str | ServerSpec, secrets: Sequence[str]) -> ToolHost:
+        return ToolHost(of, secrets, self.allowed if isinstance(of, str) else ())
 
     def close(self) -> None:
         """End them all."""
@@ -328,6 +338,7 @@ def described(
         InputError: it cannot be imported, is no typed function, or has a name that is taken; or
             each process was killed.
         InterruptedError: if ``stop`` says that nobody wants it any more.
+        NotAllowed: it is not below an allowed directory.
     """
     module = target.partition(":")[0]
     for _ in range(TRIES):
@@ -338,6 +349,8 @@ def described(
             if not error.killed:
                 raise InputError(f"importing {module!r} failed: its process {error}") from error
             continue
+        if "refused" in frame:
+            raise NotAllowed(str(frame["refused"]))
         if "unavailable" in frame:
             raise InputError(str(frame["unavailable"]))
         return ToolSpec.model_validate(frame["spec"])

@@ -76,7 +76,7 @@ def make_parts(
     """
     store = tracing.traced(store)
     versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
-    model, tools = ModelActivities(store, versions.forget), ToolActivities(store)
+    model, tools = ModelActivities(store, versions.forget), ToolActivities(store, allowed)
     servers = tools.hosts if Role.TOOLS in roles else None
     workspace = WorkspaceActivities(store=store, versions=versions, hosts=servers)
     hands = HandsActivities(store, versions, tools.hosts)

@@ -5,15 +5,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from stage import Stage
 
 from activities.bounds import named_by
+from activities.contracts import HeldVersion, WorkspaceChange, WorkspaceOpen
 from activities.finish_contracts import FinishNotice
 from runtime.base.spec.finish import FinishEvent, OnFinish
+from runtime.base.spec.models import ToolSpec, Writable
+from runtime.base.values import JobKey
 from runtime.job.stops import JobStatus
-from runtime.tools.host import describe_tool
 from runtime.worker.worker import make_worker
 from workflows.messages import JobOutcome
 
@@ -28,16 +31,23 @@ def write(script: Path) -> None:
 
 
 async def outcome(
-    stage: Stage, allowed: Path, script: Path, folder: Path, workspace: Path
+    stage: Stage,
+    allowed: Path,
+    script: Path,
+    folder: Path,
+    workspace: Path,
+    target: str = "mine:shout",
 ) -> JobOutcome:
     """How a job ends that reads a file and calls a tool, on a worker that was given a directory."""
     write(script)
     stage.queue = f"{stage.queue}-{len(stage.started)}"
-    spec = stage.spec(
-        f"scripted/{script}",
-        workspace=str(workspace),
-        tools=(describe_tool("mine:shout", str(folder)),),
+    tool = ToolSpec(
+        name="shout",
+        target=target,
+        search_path=str(folder),
+        stub="def shout(text: str) -> str: ...",
     )
+    spec = stage.spec(f"scripted/{script}", workspace=str(workspace), tools=(tool,))
     async with make_worker(stage.client, stage.store, task_queue=stage.queue, allowed=(allowed,)):
         return await (await stage.start(spec)).result()
 
@@ -84,17 +94,52 @@ async def test_what_is_not_ends_the_job_by_name(
     assert ended.reason.endswith(f"is not below a directory that this worker was allowed: {inside}")
 
 
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("mine:shout", None),
+        ("textwrap:dedent", ""),
+        ("mine:dedent", "from textwrap import dedent"),
+        ("textwrap:shout", TOOL),
+    ],
+    ids=["by a link", "installed", "by another name", "beside a module of its name"],
+)
 async def test_a_tool_that_is_installed_is_none_of_the_directories(
-    stage: Stage, tmp_path: Path
+    stage: Stage, tmp_path: Path, target: str, text: str | None
 ) -> None:
-    """With bounds a tool is a module of an allowed directory, not one that Python finds elsewhere
-    or by a link in it.
+    """With bounds a tool is a function of an allowed directory, not one that Python finds
+    elsewhere.
     """
     inside, outside = place(tmp_path / "inside"), place(tmp_path / "outside")
+    file = inside / (f"{target.partition(':')[0]}.py" if text == TOOL else "mine.py")
     (inside / "mine.py").unlink()
-    (inside / "mine.py").symlink_to(outside / "mine.py")
-    ended = await outcome(stage, inside, inside / "s.yaml", inside, inside)
-    assert "NotAllowed: the module of tool mine:shout" in ended.reason
+    if text is None:
+        file.symlink_to(outside / "mine.py")
+    else:
+        file.write_text(text)
+    ended = await outcome(stage, inside, inside / "s.yaml", inside, inside, target)
+    assert f"NotAllowed: the module of tool {target}" in ended.reason
+
+
+@pytest.mark.parametrize("sandbox", ["bwrap", "none"])
+async def test_commands_are_in_a_sandbox(sandbox: Literal["bwrap", "none"]) -> None:
+    """Without one they could run, read and change what is below no allowed directory."""
+    key, writable = JobKey(batch="b", job="j"), Writable(sandbox=sandbox)
+    opened = WorkspaceOpen(key=key, workspace="", writable=writable)
+    held = HeldVersion(version="v", sandbox=sandbox)
+    change = WorkspaceChange(
+        key=key, turn=1, effect=0, held=held, writable=Writable(), operation="sh"
+    )
+    shell = ("the shell of commands without a sandbox", Path("/bin/sh"))
+    for argument in (opened, change):
+        assert list(named_by(argument)) == ([shell] if sandbox == "none" else [])
+
+
+async def test_a_workspace_is_judged_however_it_is_written() -> None:
+    """Also by a path from where the worker was started."""
+    key, outside = JobKey(batch="b", job="j"), "../outside"
+    opened = WorkspaceOpen(key=key, workspace=outside, writable=Writable())
+    assert list(named_by(opened)) == [("the workspace", Path(outside))]
 
 
 @pytest.mark.parametrize(
@@ -123,4 +168,5 @@ async def test_a_command_that_is_told_of_ends_is_one_program(
     notice = FinishNotice(order=order, event=FinishEvent.JOB, key="k", batch="b")
     (_, folder), (what, path) = named_by(notice)
     assert (folder, what) == (tmp_path / "inside", "the program of on_finish")
+    assert path is not None
     assert path.resolve() == (tmp_path / program).resolve()
