@@ -61,13 +61,17 @@ class Setups:
     @contextmanager
     def _files(self, writable: Writable, base: str) -> Iterator[Place]:
         """The base's files; what becomes of them is thrown away."""
-        if self._versions.linked(writable.sandbox):
+        with self._checkouts.scratch("setup-") as own:
+            if not self._versions.linked(writable.sandbox):
+                self._checkouts.lay_out(base, own)
+                yield Place(directory=own)
+                return
+            # On the disk: without an upper layer it would be in memory, of which a build has less.
+            upper, work = own / "upper", own / "work"
+            upper.mkdir()
+            work.mkdir()
             with self._checkouts.base(base) as files:
-                yield Place(lowers=(files,))
-            return
-        with self._checkouts.scratch("setup-") as copy:
-            self._checkouts.lay_out(base, copy)
-            yield Place(directory=copy)
+                yield Place(lowers=(files,), upper=upper, work=work)
 
 
 def masked_log(setup: Made | None, redactor: Redactor) -> dict[str, bytes]:

@@ -102,7 +102,7 @@ class _Started:
     go: int
     word: int
     limits: Limits
-    written: tuple[Path, ...]
+    place: Place
     _told: bytes = b""
     _first: int = -1
     _pid: int = 0
@@ -184,8 +184,13 @@ class _Started:
             os.close(proc)
             return False
         self._proc = proc
-        disks = (root / "tmp", root / "dev" / "shm")
-        self._watch = Watch(self.limits, proc, listed(proc), disks, self.written)
+        disks = [root / "tmp", root / "dev" / "shm"]
+        place = self.place
+        setup = place.setup if place.setup_writable else None
+        kept = [path for path in (place.directory, place.upper, setup) if path is not None]
+        if place.directory is None and place.upper is None:
+            disks.append(root / place.root.lstrip("/"))
+        self._watch = Watch(self.limits, proc, listed(proc), tuple(disks), tuple(kept))
         return True
 
     def kill(self) -> None:
@@ -289,9 +294,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
             pass_fds=(arguments, *passed),
             start_new_session=True,
         )
-    written = (place.directory, place.upper, place.setup if place.setup_writable else None)
-    kept = tuple(path for path in written if path is not None)
-    return _Started(process, stdout, stderr, status, go, word, command.limits, kept)
+    return _Started(process, stdout, stderr, status, go, word, command.limits, place)
 
 
 def _options(

@@ -47,7 +47,7 @@ class Limits:
 
     seconds: float = 60.0
     memory_bytes: int = 2048 * _MIB
-    """Of all its processes together, and of its temporary files."""
+    """Of all its processes together, and of its temporary files, a workspace in memory included."""
     processes: int = 512
     """Threads count as processes."""
     file_bytes: int = 1024 * _MIB
@@ -95,7 +95,8 @@ class Place:
     """What a command sees as its workspace, and of its job's set-up.
 
     Either ``directory``, or ``lowers`` with ``upper`` and ``work``; ``lowers`` alone is a
-    workspace whose changes are thrown away, nothing at all an empty one.
+    workspace whose changes are thrown away, nothing at all an empty one. What is written to these
+    two is memory.
     """
 
     root: str = VIRTUAL_ROOT

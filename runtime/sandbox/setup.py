@@ -97,7 +97,7 @@ def made(
 ) -> Made:
     """What ``setup`` makes, from ``top`` or by running it there.
 
-    ``place`` has the workspace's files, and is not kept: layers without an upper one, or a copy.
+    ``place`` has the workspace's files, and is not kept: layers, or a copy.
     Who asks while another runs it, in whatever process, waits and shares what comes of that.
 
     Raises:

@@ -304,6 +304,18 @@ def test_a_set_up_stays_while_a_command_has_it(host: Host) -> None:
     assert made(tidies)
 
 
+@pytest.mark.sandbox
+def test_a_set_up_builds_on_the_disk_of_the_checkouts(host: Host) -> None:
+    """Whose bytes are counted as its commands' are: no build fits in memory."""
+    version = host.base("a")
+    setups = Setups(Versions(host.checkouts))
+    writable = Writable(setup="echo 1 > built; stat -f -c %b .")
+    with setups.held(writable, version, threading.Event(), lambda line: None) as setup:
+        assert setup is not None
+        assert int(setup.log) == os.statvfs(host.root).f_blocks
+    assert list((host.root / "running").iterdir()) == []
+
+
 @pytest.mark.slow
 def test_a_bound_that_is_no_number_is_refused(tmp_path: Path) -> None:
     """One line, exit code 2."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runtime.sandbox.choice import overlays_work
-from runtime.sandbox.command import Finished, Place, SandboxFailed
+from runtime.sandbox.command import Finished, Limits, Place, SandboxFailed
 from runtime.sandbox.layers import (
     Changed,
     changed_in,
@@ -221,3 +221,16 @@ def test_as_many_layers_as_the_kernel_takes_are_mounted_and_no_more(layered: Ben
         layered.run("true", place=place)
     assert layered.run("ls | wc -l", place=last).exit_code == 0
     assert int(layered.stdout) == len(layers) - 1
+
+
+@pytest.mark.parametrize("empty", [False, True], ids=["layers", "nothing"])
+def test_a_workspace_in_memory_is_counted(sandboxed: Bench, tmp_path: Path, *, empty: bool) -> None:
+    """What is written to layers without an upper one, or to none at all."""
+    (lower := tmp_path / "lower").mkdir()
+    finished = sandboxed.run(
+        "head -c 90000000 /dev/zero > large; sleep 60",
+        place=Place() if empty else Place(lowers=(lower,)),
+        limits=Limits(memory_bytes=64 << 20, seconds=20),
+    )
+
+    assert finished.stopped == "its processes used more than 64 MiB of memory"
