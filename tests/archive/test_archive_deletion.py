@@ -14,6 +14,7 @@ import pytest
 from archive_jobs import Written, eventful_job, rich_archive, segment
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, find_job
 from runtime.archive.heads import ArchiveHead, altered_shared, head_of, shared_digests
 from runtime.archive.job import JobArchive
@@ -281,7 +282,8 @@ async def test_pages_and_claims_of_the_deleted_are_not_missed(store: ObjectStore
     kept misses neither.
     """
     rich_archive(store)
-    write_page(store, [{"key": {"batch": "nightly", "job": job}} for job in ("short", "licences")])
+    orders = [{"key": {"batch": "nightly", "job": job}} for job in ("short", "licences")]
+    write_page(store, orders)
     kept = head(store)
     pages = list(store.list(f"{SHARED}pages/"))
     assert set(pages) <= kept.tips.keys()
@@ -294,6 +296,10 @@ async def test_pages_and_claims_of_the_deleted_are_not_missed(store: ObjectStore
     both = [await verdict(store, job, Demands(head=kept)) for job in (SHORT, LICENCES)]
     assert [one.damage for one in both] == [(), ()]
     assert shared_verdict(store, both, kept).damage == ()
+    # One of them is begun anew: what its deletion took is its own again.
+    JobArchive.of(store, keys.job_of(SHORT)).write_definition({"goal": "again"})
+    write_page(store, orders)
+    assert not set(pages) & set(sweep(store))
 
 
 def test_a_tombstone_that_was_altered_is_found() -> None:

@@ -15,11 +15,13 @@ from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.container import is_sealed
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.copying import copy_archive
+from runtime.archive.lifecycle.deletion import Wish, delete_jobs, sweep
 from runtime.archive.stores import ObjectStore, create_encrypted, open_existing, open_store
 from runtime.archive.stores.opening import _store_at
 from runtime.archive.verify import damage, examine_job
 from runtime.base.errors import ArchiveError, InputError, ObjectCorrupt
 from runtime.cli.main import main
+from tests.cli.command_line import damage as damage_file
 
 KEYS = "HOLDFAST_ENCRYPTION_KEYS"
 MARKER = "_holdfast/archive"
@@ -166,3 +168,17 @@ def test_a_copy_stays_encrypted(
         assert (code, told.endswith(f"{target} is not encrypted\n")) == (0, True)
         assert any(WORD in data for data in stored(target).values())
     assert give(plain, str(tmp_path / "another"))[1].endswith("another is not encrypted\n")
+
+
+def test_a_job_whose_summary_is_damaged_can_be_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The summary cannot be decrypted, and goes all the same."""
+    monkeypatch.setenv(KEYS, line("a"))
+    store = create_encrypted(str(tmp_path / "archive"))
+    rich_archive(store)
+    summary = "_holdfast/summaries/5e"
+    damage_file(tmp_path / "archive" / summary)
+    wish = Wish("alice", "2026-05-01T00:00:00+00:00", "asked for")
+    delete_jobs(store, ["nightly/short"], wish, tell=lambda _: None)
+    assert summary in sweep(store)

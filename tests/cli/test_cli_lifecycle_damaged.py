@@ -72,3 +72,42 @@ def test_a_tombstone_that_cannot_be_read_fails_no_other_deletion(
     assert "stay, since what names them cannot be read: _holdfast/tombstones/old/gone/0001" in (
         told.err
     )
+
+
+def test_an_effect_that_cannot_be_read_keeps_what_it_may_show(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named, with what to do."""
+    store = open_store(str(archive))
+    shown, alone = (f"_holdfast/summaries/{name}" for name in ("5e", "5f"))
+    for key in (shown, alone):
+        store.put_if_absent(key, b"{}")
+    JobArchive(store, "old", "fine").write_effect("a", 1, 0, {}, uses=[shown, alone])
+    JobArchive(store, "old", "held").write_effect("a", 1, 0, {}, uses=[shown])
+    effect = archive / "old/held/turns/a/00000/0000001.effect-000000"
+    damage(effect)
+    capsys.readouterr()
+    assert main(["archive", "delete", "old/fine", "--reason", "asked"]) == 0
+    told = capsys.readouterr().err
+    assert "old/held/turns/a/00000/0000001.effect-000000 is damaged" in told
+    assert "Once that is restored, or its job deleted too, a later deletion takes them" in told
+    assert (archive / shown).exists() and (archive / alone).exists()
+
+
+def test_a_start_that_cannot_be_read_keeps_the_jobs_of_its_batch(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Any of them may be what its job was forked from; deleted with them, it keeps none."""
+    damage(archive / "old/kept/runs/a")
+    capsys.readouterr()
+    assert main(["archive", "delete", "old/fine", "--reason", "asked"]) == 2
+    told = capsys.readouterr().err
+    assert (
+        "nothing was deleted: old/fine may be what old/kept was forked from: old/kept/runs/a"
+        in (told)
+    )
+    assert "(restore what cannot be read, or delete old/kept too)" in told
+    assert (archive / "old/fine/ends/a").exists()
+    assert main(["archive", "release", "old/kept", "--reason", "settled"]) == 0
+    assert main(["archive", "delete", "old/fine", "old/kept", "--reason", "asked"]) == 0
+    assert not (archive / "old/kept/ends/a").exists()

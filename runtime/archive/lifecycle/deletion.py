@@ -13,12 +13,7 @@ from datetime import UTC, datetime
 
 from runtime.archive import keys
 from runtime.archive.lifecycle.holds import hold_of
-from runtime.archive.lifecycle.leaning import (
-    leaning_on,
-    other_jobs,
-    parents_of,
-    shared_by,
-)
+from runtime.archive.lifecycle.leaning import Needs, jobs_needed_by, other_jobs, shared_by
 from runtime.archive.lifecycle.tombstones import (
     Tombstone,
     Tombstones,
@@ -35,6 +30,9 @@ from runtime.base.digests import digest_bytes
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
+
+_CLAIMS = ".claims/"
+"""Claims on a summary stand below its key with this behind it, and no object names them."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +72,14 @@ def refusals(store: ObjectStore, jobs: Collection[str], known: Mapping[str, str]
                 refused[job] = why
         except ObjectCorrupt as error:
             refused[job] = f"may be held, or half deleted: {error}"
-    leaning = leaning_on(store, set(jobs))
     # What leans on a job that stays, stays readable; what leans on one that goes must go too.
-    for job in asked:
-        if others := sorted(leaning.get(job, set())):
-            names = ", ".join(str(keys.job_of(other)) for other in others)
-            refused.setdefault(job, f"{names} was forked from it, and cannot be read without it")
-    _keep_what_kept_jobs_need(store, refused, jobs)
+    others = jobs_needed_by(store, other_jobs(store, set(jobs)))
+    refused = _needed(asked, others, "cannot be read without it") | refused
+    # To a fixed point: a fork may have been forked itself.
+    staying: set[str] = set()
+    while more := refused.keys() - staying:
+        staying |= more
+        refused = _needed(asked, jobs_needed_by(store, sorted(more)), "stays") | refused
     return refused
 
 
@@ -147,15 +146,24 @@ def sweep(store: ObjectStore) -> list[str]:
     """Remove of what jobs share what tombstones list and no job names any more; the keys.
 
     No job may be open meanwhile: one that begins may take what is there for its own.
+
+    Raises:
+        ObjectCorrupt: if a job may use any of it, since an object that says so cannot be read;
+            nothing was removed.
     """
     graves, jobs = Tombstones(store), other_jobs(store, ())
-    there = [key for key in store.list(SHARED) if graves.covering(key)]
+    there = [
+        key for key in store.list(SHARED) if not key.startswith(PAGES) and graves.covering(key)
+    ]
     pages = (key for key, _ in _pages_of_none(store, graves, jobs))
     # Every job is read for it, which is in vain where nothing could go.
-    used = shared_by(store, jobs) if there else set()
+    used = shared_by(store, jobs) if there else Needs()
+    if used.unread:
+        raise ObjectCorrupt(used.problem)
+    unused = {key for key in there if key.partition(_CLAIMS)[0] not in used.known}
     removed = []
     # A tree goes before the packs that it names.
-    for key in sorted({*(key for key in there if key not in used), *pages}, key=_trees_first):
+    for key in sorted({*unused, *pages}, key=_trees_first):
         removing(store).remove(key)
         removed.append(key)
         failpoint("archive.delete.mid_sweep")
@@ -167,32 +175,38 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _keep_what_kept_jobs_need(
-    store: ObjectStore, refused: dict[str, str], jobs: Collection[str]
-) -> None:
-    """A job from which one was forked that is refused is refused too, and so on."""
-    leaning = _forks_among(store, jobs) if refused else {}
-    # To a fixed point: a fork may have been forked itself.
-    while True:
-        more = {
-            job: sorted(others & refused.keys())
-            for job, others in leaning.items()
-            if job in jobs and job not in refused and others & refused.keys()
-        }
-        if not more:
-            return
-        for job, others in more.items():
-            names = ", ".join(str(keys.job_of(other)) for other in others)
-            refused[job] = f"{names} was forked from it, and stays"
+def _needed(asked: Collection[str], others: Mapping[str, Needs], why: str) -> dict[str, str]:
+    """Those of the jobs that are asked about which others need, each with the reason, which ends
+    with ``why``; and those that others may need which cannot be read.
+    """
+    forks: dict[str, list[str]] = {}
+    unread: dict[str, list[str]] = {}
+    for other, needs in others.items():
+        for job in needs.known:
+            forks.setdefault(job, []).append(other)
+        if needs.unread:
+            unread.setdefault(_batch_of(other), []).append(other)
+    needed: dict[str, str] = {}
+    for job in asked:
+        if job in forks:
+            needed[job] = f"{_names(forks[job])} was forked from it, and {why}"
+        # A fork is of the batch of the job that it was forked from.
+        elif may_be := unread.get(_batch_of(job)):
+            names = _names(may_be)
+            problems = "; ".join(others[other].problem for other in may_be)
+            needed[job] = (
+                f"may be what {names} was forked from: {problems} (restore what cannot be read, or"
+                f" delete {names} too)"
+            )
+    return needed
 
 
-def _forks_among(store: ObjectStore, jobs: Collection[str]) -> dict[str, set[str]]:
-    """For each of the jobs those among them that were forked from it."""
-    leaning: dict[str, set[str]] = {}
-    for job in jobs:
-        for parent in parents_of(store, job) - {job}:
-            leaning.setdefault(parent, set()).add(job)
-    return leaning
+def _batch_of(job: str) -> str:
+    return job.partition("/")[0]
+
+
+def _names(jobs: Collection[str]) -> str:
+    return ", ".join(str(keys.job_of(job)) for job in sorted(jobs))
 
 
 def _begun(store: ObjectStore, graves: Tombstones, job: str) -> Tombstone | None:
@@ -205,21 +219,21 @@ def _used_by_these_alone(
     store: ObjectStore, graves: Tombstones, jobs: Collection[str]
 ) -> Mapping[str, Mapping[str, str]]:
     """The digests of what each of these jobs uses and no other job does."""
-    used = {job: shared_by(store, [job]) for job in jobs}
+    used = {job: set(shared_by(store, [job]).known) for job in jobs}
+    # What the others use and cannot be read is looked for once more, before any goes: ``sweep``.
+    others = shared_by(store, other_jobs(store, jobs)) if any(used.values()) else Needs()
     for page, named in _pages_of_none(store, graves, other_jobs(store, jobs), jobs):
         for job in named & used.keys():
             used[job].add(page)
-    others = shared_by(store, other_jobs(store, jobs)) if any(used.values()) else set()
-    return {job: _digests(store, used[job] - others) for job in jobs}
+    return {job: _digests(store, used[job] - others.known) for job in jobs}
 
 
 def _digests(store: ObjectStore, shared: Collection[str]) -> dict[str, str]:
-    # Claims on a summary lie below it, and no object names them.
     claims = {
         key
         for one in shared
         if one.startswith(f"{SHARED}summaries/")
-        for key in store.list(f"{one}.claims/")
+        for key in store.list(f"{one}{_CLAIMS}")
     }
     digests: dict[str, str] = {}
     for key in sorted({*shared, *claims}):
@@ -227,6 +241,9 @@ def _digests(store: ObjectStore, shared: Collection[str]) -> dict[str, str]:
             digests[key] = digest_bytes(store.get(key))
         except ObjectMissing:
             continue
+        # As of the job's own: see ``digest_at``.
+        except ObjectCorrupt:
+            digests[key] = digest_bytes(b"")
     return digests
 
 

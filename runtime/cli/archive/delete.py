@@ -47,10 +47,11 @@ def command(
     """Delete jobs from the archive for good.
 
     A tombstone stays, signed if HOLDFAST_SIGNING_KEY is set: who, when, why, and the digest of each
-    object that is gone; 'verify' tells a deletion from a loss by it. What other jobs use too stays.
-    Refused for jobs that are open, held ('archive hold'), locked by their bucket, or from which
-    others were forked that stay. A deletion that was broken off goes on when the command is given
-    again. Temporal's histories, a provider's logs and copies of the archive are not touched.
+    object that is gone; 'verify' tells a deletion from a loss by it. What other jobs use too stays,
+    as does what those may use that cannot be read. Refused for jobs that are open, held ('archive
+    hold'), locked by their bucket, or from which others that stay were forked, or may have been. A
+    deletion that was broken off goes on when the command is given again. Temporal's histories, a
+    provider's logs and copies of the archive are not touched.
     """
     import asyncio
 

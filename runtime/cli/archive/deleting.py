@@ -108,7 +108,8 @@ def carry_out(
         # The jobs are gone, as was asked: a damaged neighbour must not call that a failure.
         note(
             "files, summaries and definitions that only deleted jobs used stay, since what names"
-            f" them cannot be read: {error} ('holdfast verify' tells more)"
+            f" them cannot be read: {error}. Once that is restored, or its job deleted too, a later"
+            " deletion takes them ('holdfast verify' tells more)"
         )
     if not json:
         if waiting:

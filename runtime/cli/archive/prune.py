@@ -87,7 +87,7 @@ def command(
 
     It tells what would go, and deletes with --yes alone, as 'archive delete' does. What that
     refuses stays and is told by name: jobs that are held, locked by their bucket, or run again,
-    those whose batch runs, and those from which others were forked that stay.
+    those whose batch runs, and those from which others that stay were forked, or may have been.
     """
     import asyncio
     from datetime import UTC, datetime
