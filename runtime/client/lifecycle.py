@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from temporalio.client import Client, WorkflowExecutionStatus
 
+from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
@@ -33,9 +34,21 @@ async def still_open(
     if client is not None:
         reasons |= await _running(client, jobs)
     if not unfinished:
-        for job in await asyncio.to_thread(open_jobs, store, [j for j in jobs if j not in reasons]):
+        asked = [job for job in jobs if job not in reasons]
+        for job in await asyncio.to_thread(_unfinished, store, asked):
             reasons[job] = "has no end in the archive (--unfinished: delete it all the same)"
     return reasons
+
+
+def _unfinished(store: ObjectStore, jobs: Collection[JobKey]) -> list[JobKey]:
+    """Those of the jobs without an end; one that was deleted is over, and may have left what it
+    shared.
+    """
+    return [
+        job
+        for job in open_jobs(store, jobs)
+        if any(store.list(f"{keys.job_prefix(job.batch, job.job)}/"))
+    ]
 
 
 def open_jobs(store: ObjectStore, jobs: Collection[JobKey] | None = None) -> list[JobKey]:

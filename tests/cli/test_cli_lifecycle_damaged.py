@@ -77,7 +77,7 @@ def test_a_tombstone_that_cannot_be_read_fails_no_other_deletion(
 def test_an_effect_that_cannot_be_read_keeps_what_it_may_show(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is named, with what to do."""
+    """It is named, with what to do; then the same deletion, given again, takes what nobody uses."""
     store = open_store(str(archive))
     shown, alone = (f"_holdfast/summaries/{name}" for name in ("5e", "5f"))
     for key in (shown, alone):
@@ -85,13 +85,18 @@ def test_an_effect_that_cannot_be_read_keeps_what_it_may_show(
     JobArchive(store, "old", "fine").write_effect("a", 1, 0, {}, uses=[shown, alone])
     JobArchive(store, "old", "held").write_effect("a", 1, 0, {}, uses=[shown])
     effect = archive / "old/held/turns/a/00000/0000001.effect-000000"
+    whole = effect.read_bytes()
     damage(effect)
     capsys.readouterr()
-    assert main(["archive", "delete", "old/fine", "--reason", "asked"]) == 0
+    delete = ["archive", "delete", "old/fine", "--reason", "asked"]
+    assert main(delete) == 0
     told = capsys.readouterr().err
     assert "old/held/turns/a/00000/0000001.effect-000000 is damaged" in told
     assert "Once that is restored, or its job deleted too, a later deletion takes them" in told
     assert (archive / shown).exists() and (archive / alone).exists()
+    effect.write_bytes(whole)
+    assert main(delete) == 0
+    assert (archive / shown).exists() and not (archive / alone).exists()
 
 
 def test_a_start_that_cannot_be_read_keeps_the_jobs_of_its_batch(
