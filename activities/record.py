@@ -176,16 +176,25 @@ FIRST_PART_BYTES = 750_000
 
 
 class LoadOrder(RecordValue):
-    """Part ``part`` of a checkpoint, from 0, in parts of ``size`` bytes of its compressed state."""
+    """Part ``part`` of a checkpoint, from 0, of at most ``size`` bytes when compressed: what the
+    JSON of its state has from ``start`` on.
+
+    ``start`` None: the JSON is compressed as a whole, and that is cut. So it was before, and two
+    workers with different zlibs cut different bytes.
+    """
 
     checkpoint: StepRef
     part: int = 0
     size: int = FIRST_PART_BYTES
+    start: int | None = None
 
 
 class CheckpointPart(RecordValue):
-    """A part of a checkpoint: base64 of the compressed state, and how many parts there are of how
-    many bytes, before that.
+    """A part of a checkpoint: base64 of it, compressed, and of how many bytes it was to be at most,
+    before that.
+
+    ``end`` is where the next one starts, and ``parts`` how many there are at least, up to that. Of
+    a state that was compressed as a whole ``end`` is None, and ``parts`` how many there are.
 
     ``interpreter`` and ``build`` are those of the worker that loaded it, which takes the state
     over.
@@ -194,6 +203,7 @@ class CheckpointPart(RecordValue):
     data: str
     parts: int
     size: int = FIRST_PART_BYTES
+    end: int | None = None
     interpreter: str
     build: str = ""
     replay_version: int = 0

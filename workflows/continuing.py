@@ -166,11 +166,12 @@ async def load(spec: JobSpec, ref: StepRef) -> Job:
     """The job of a checkpoint."""
     data: list[bytes] = []
     parts, size = 1, PART_BYTES
+    start: int | None = 0
     # In parts, since a payload above 2 MiB would fail the workflow task for ever.
     while len(data) < parts:
         part: CheckpointPart = await result_of(
             "load_checkpoint",
-            LoadOrder(checkpoint=ref, part=len(data), size=size),
+            LoadOrder(checkpoint=ref, part=len(data), size=size, start=start),
             CheckpointPart,
             id=f"checkpoint-{len(data)}",
             summary="load the checkpoint",
@@ -178,8 +179,10 @@ async def load(spec: JobSpec, ref: StepRef) -> Job:
         # Checked before the state is loaded: one of another interpreter cannot be.
         check_interpreter(part.interpreter)
         check_build(part.build, part.replay_version)
-        # A history may have the first part from a release that knew one size alone.
-        parts, size = part.parts, part.size
+        # A history may have the first part from a release that knew one size alone, or that
+        # compressed the state as a whole.
+        parts, size, start = part.parts, part.size, part.end
         data.append(base64.b64decode(part.data))
-    state: dict[str, Any] = json.loads(zlib.decompress(b"".join(data)))
+    compressed = data if start is not None else [b"".join(data)]
+    state: dict[str, Any] = json.loads(b"".join(map(zlib.decompress, compressed)))
     return checkpoint.load(spec, state, count=encoding(spec.encoding).count)

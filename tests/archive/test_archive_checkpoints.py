@@ -95,8 +95,8 @@ def test_a_checkpoint_whose_layout_is_gone_is_told() -> None:
 
 
 async def test_a_large_state_is_handed_over_in_parts_that_nobody_warns_of() -> None:
-    """None has 512 KiB as a payload, and all together are the state; so are those that a worker
-    orders that knows no size of theirs.
+    """None has 512 KiB as a payload, and all together are the state: each by itself; for a run of
+    before as one that was compressed as a whole, also in parts of the size of the first release.
     """
     store = MemoryStore()
     archive, parent, state = job_of_text(store)
@@ -106,21 +106,24 @@ async def test_a_large_state_is_handed_over_in_parts_that_nobody_warns_of() -> N
     )
     activities = CheckpointActivities(store)
 
-    async def parts_of(**size: int) -> list[CheckpointPart]:
+    async def parts_of(start: int | None, **size: int) -> list[CheckpointPart]:
         parts: list[CheckpointPart] = []
-        while not parts or len(parts) < parts[0].parts:
-            order = LoadOrder(checkpoint=ref, part=len(parts), **size)
+        while not parts or len(parts) < parts[-1].parts:
+            order = LoadOrder(checkpoint=ref, part=len(parts), start=start, **size)
             parts.append(await ActivityEnvironment().run(activities.load_checkpoint, order))
+            start = parts[-1].end
         return parts
 
     async def longest(parts: list[CheckpointPart]) -> int:
         return max(payload.ByteSize() for payload in await CONVERTER.encode(parts))
 
-    now, before = await parts_of(size=PART_BYTES), await parts_of()
+    now = await parts_of(0, size=PART_BYTES)
+    before, first = await parts_of(None, size=PART_BYTES), await parts_of(None)
 
-    assert len(now) > 1
-    assert await longest(now) < 512 * 1024 < await longest(before)
-    for parts in (now, before):
+    assert min(len(now), len(before)) > 1
+    assert max(await longest(now), await longest(before)) < 512 * 1024 < await longest(first)
+    assert json.loads(b"".join(zlib.decompress(base64.b64decode(one.data)) for one in now)) == state
+    for parts in (before, first):
         data = b"".join(base64.b64decode(part.data) for part in parts)
         assert json.loads(zlib.decompress(data)) == state
 
