@@ -192,15 +192,23 @@ def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) 
     )
 
 
-def price(options: ModelOptions, usage: Any) -> float:
-    """The cost of a call in US dollars by litellm's own table, 0.0 for what that does not know."""
+def price(options: ModelOptions, usage: Any, tier: str | None = None) -> float:
+    """The cost of a call in US dollars by litellm's own table, 0.0 for what that does not know.
+
+    It is that of the ``tier`` of service that the reply says, else of the one that was asked for.
+    """
     if options.name.startswith(f"{_scripted.PROVIDER}/"):
         # litellm looks long for the price of what it does not know.
         return 0.0
     lite = library()
     try:
-        response = lite.ModelResponse(model=options.name, usage=usage)
-        return float(lite.completion_cost(completion_response=response, model=options.name))
+        response = lite.ModelResponse(model=options.name, usage=usage, service_tier=tier)
+        asked = {"service_tier": options.tier}
+        return float(
+            lite.completion_cost(
+                completion_response=response, model=options.name, optional_params=asked
+            )
+        )
     except Exception:  # noqa: BLE001 - litellm raises many types for a model it has no price of
         return 0.0
 

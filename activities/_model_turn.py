@@ -33,7 +33,7 @@ from activities._lent import Lent
 from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
 from activities._options import ModelOptions
-from activities._reported_usage import reports_usage, usage_of
+from activities._reported_usage import reports_usage, tier_in, usage_of
 from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
@@ -514,7 +514,9 @@ class ModelTurn:
         estimate.
         """
         known = usage.reported and self._options.price is None
-        return price(self._options, answer.usage) if known else cost_of(self._options, usage)
+        if not known:
+            return cost_of(self._options, usage)
+        return price(self._options, answer.usage, tier_in(self._captured.content))
 
 
 async def _to_its_end(work: Callable[..., T], *arguments: Any) -> T:

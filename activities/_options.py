@@ -54,3 +54,9 @@ class ModelOptions(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The options that litellm is given as they are."""
         return dict(self.model_extra or {})
+
+    @property
+    def tier(self) -> str | None:
+        """The provider's tier of service that is asked for, by which prices differ."""
+        tier = self.arguments.get("service_tier")
+        return tier.lower() if isinstance(tier, str) else None

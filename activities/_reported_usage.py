@@ -30,6 +30,7 @@ _COMPLETION = (
 _READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
 _USAGES = ("usage", "usageMetadata")
 _DEEPEST = 4
+_TIER = b'"service_tier"'
 
 MOST = 10**9
 """Tokens of one call that are believed: a thousand times what the longest windows hold."""
@@ -95,6 +96,23 @@ def usage_in(body: bytes) -> Usage | None:
     return Usage(
         prompt=prompt, completion=completion, cache_read=max(read, cached), cache_write=written
     )
+
+
+def tier_in(body: bytes) -> str | None:
+    """The tier of service that a response of OpenAI's protocols says it was served in: litellm
+    drops it where it streams.
+    """
+    if _TIER not in body:
+        return None
+    # The last one counts, which most of a stream's events need not be read for.
+    for part in [body] if body.lstrip().startswith(b"{") else reversed(body.splitlines()):
+        if _TIER in part:
+            with suppress(ValueError, RecursionError, AttributeError):
+                value = json.loads(part.removeprefix(b"data:"))
+                tier = (value.get("response") or value).get("service_tier")
+                if isinstance(tier, str):
+                    return tier
+    return None
 
 
 def _documents(body: bytes) -> Iterator[Any]:

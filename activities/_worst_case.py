@@ -47,11 +47,12 @@ def in_budget(
     longest = most or most_reply_of(options.name) or ASSUMED_REPLY
     tokens = left.tokens - failed.usage.total
     usd = left.usd - failed.cost_usd
-    price = dearest(options.name, options.price, prompt + longest)
+    price = dearest(options.name, options.price, prompt + longest, options.tier)
     room = tokens - prompt
     if price.reply > 0:
         # The millionth is for what a sum of floats lacks: a reply that fits exactly is asked for.
-        room = int(min(room, (usd - prompt * price.prompt) / price.reply + 1e-6))
+        # And where the prompt alone is too dear there is none, however little a reply costs.
+        room = int(min(room, max(usd - prompt * price.prompt, 0.0) / price.reply + 1e-6))
     elif usd < prompt * price.prompt:
         room = 0
     # A model that has to think needs room for that first; one of short replies needs no more than

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -25,10 +26,21 @@ ANTHROPIC_MARKS = 4
 _MILLION = 1_000_000
 
 _PER_TOKEN = re.compile(
-    r"(input_cost|output_cost|cache_creation_input_token_cost)(?:_per_token)?(?:_above_"
-    r"(\d+)k_tokens)?"
+    r"(input_cost|output_cost|cache_creation_input_token_cost)(?:_per(?:_reasoning)?_token)?"
+    r"(?:_above_(\d+)k_tokens)?(?:_([a-z]+))?"
 )
-"""The table's names for prices of tokens, with the length of prompts from which on some hold."""
+"""The table's names for prices of tokens, with the length of prompts from which on some hold, and
+the provider's tier of service for which some do.
+"""
+
+_TIERS = {
+    "flex": "flex",
+    "balanced": "balanced",
+    "priority": "priority",
+    "fast": "priority",
+    "ultrafast": "ultrafast",
+}
+"""The tiers of service that can be asked for, by what the table calls their prices."""
 
 
 @dataclass(frozen=True)
@@ -109,28 +121,40 @@ def prices_of(model: str, own: Price | None = None) -> Prices:
 
 
 @lru_cache(maxsize=256)
-def dearest(model: str, own: Price | None, window: int) -> PerToken:
+def dearest(model: str, own: Price | None, window: int, tier: str | None = None) -> PerToken:
     """The most that a token of a call may cost, whose prompt and reply have ``window`` tokens
-    together: as if all of the prompt were written to the cache, by the price of long prompts.
+    together: as if all of the prompt were written to the cache and all of the reply were thoughts,
+    by the price of long prompts, and of the ``tier`` of service or of none.
 
     Nothing for a model that the table has no price of, which the ledger books as nothing too.
     """
     if own is not None:
         return own.dearest()
     prompt = reply = 0.0
-    for name, value in _entry(model).items():
+    for name, value in _rates(_entry(model), window):
         match = _PER_TOKEN.fullmatch(name)
         if match is None or not isinstance(value, int | float):
             continue
-        kind, above = match.groups()
+        kind, above, of_tier = match.groups()
         # A price of long prompts counts only for a call that may become so long.
         if above is not None and window <= int(above) * 1_000:
+            continue
+        # Of no tier always: a provider may serve a call so that it has no place for in another.
+        if of_tier is not None and of_tier != _TIERS.get(tier or ""):
             continue
         if kind == "output_cost":
             reply = max(reply, float(value))
         else:
             prompt = max(prompt, float(value))
     return PerToken(prompt, reply)
+
+
+def _rates(entry: dict[str, Any], window: int) -> Iterator[tuple[str, Any]]:
+    """All prices of an entry, with those that it has by the length of prompts, up to ``window``."""
+    yield from entry.items()
+    for part in entry.get("tiered_pricing") or ():
+        if part["range"][0] < window:
+            yield from part.items()
 
 
 def most_reply_of(model: str) -> int | None:
@@ -149,10 +173,9 @@ def mode_of(model: str) -> str | None:
 
 def has_price(model: str) -> bool:
     """Whether the table has a price of the model; one that costs nothing has."""
-    entry = _entry(model)
     return any(
         name.startswith(("input_cost", "output_cost"))
-        for name, value in entry.items()
+        for name, value in _rates(_entry(model), 1)
         if value is not None
     )
 

@@ -3,7 +3,7 @@
 import pytest
 from model_calls import Job, model_at, openai_server
 
-from activities.prices import Price, has_price, mode_of, prices_of, streams
+from activities.prices import PerToken, Price, dearest, has_price, mode_of, prices_of, streams
 from runtime.base.values import Usage
 from runtime.projection.prices import Prices
 
@@ -38,6 +38,57 @@ async def test_usage_that_was_counted_has_the_files_price() -> None:
     assert reply.cost_usd == reply.usage.prompt + reply.usage.completion
 
 
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("asked", "served", "times"),
+    [
+        (None, None, 1.0),
+        ("priority", None, 2.0),
+        ("priority", "priority", 2.0),
+        ("priority", "default", 1.0),
+        ("auto", "flex", 0.5),
+    ],
+)
+async def test_a_call_costs_what_its_tier_of_service_does(
+    asked: str | None, served: str | None, times: float, stream: bool
+) -> None:
+    """The one that the reply says, else the one that was asked for."""
+    said = {"text": "Hello.", "usage": {**USAGE, "prompt_tokens_details": None}}
+    options = {} if asked is None else {"service_tier": asked}
+    async with openai_server(lambda _m, _n: {**said, "service_tier": served}).serving() as server:
+        job = Job(model_at(server, name="openai/gpt-5", stream=stream, **options))
+        reply = await job.take_turn()
+    assert reply.cost_usd == pytest.approx(times * (1000 * 1.25e-6 + 100 * 1e-5))
+
+
+async def test_an_estimate_costs_what_the_tier_does_that_was_asked_for() -> None:
+    """Nobody says what was used, or how it was served."""
+    said = {"text": "Hello.", "usage": {"none": 0}}
+    async with openai_server(lambda _m, _n: said).serving() as server:
+        model = model_at(server, name="openai/gpt-5", service_tier="priority")
+        reply = await Job(model).take_turn()
+    assert reply.cost_usd == pytest.approx(reply.usage.prompt * 2.5e-6 + 2 * 2e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "tier", "prompt", "reply"),
+    [
+        ("openai/gpt-5", 2_000, None, 1.25e-6, 1e-5),
+        ("openai/gpt-5", 2_000, "priority", 2.5e-6, 2e-5),
+        ("openai/gpt-5", 2_000, "flex", 1.25e-6, 1e-5),
+        ("openai/gpt-5", 2_000, "auto", 1.25e-6, 1e-5),
+        ("dashscope/qwen-plus-2025-04-28", 2_000, None, 4e-7, 4e-6),
+        ("dashscope/qwen-flash", 256_000, None, 5e-8, 4e-7),
+        ("dashscope/qwen-flash", 256_001, None, 2.5e-7, 2e-6),
+    ],
+)
+def test_the_dearest_price_is_that_of_the_tier_of_thoughts_and_of_long_prompts(
+    model: str, window: int, tier: str | None, prompt: float, reply: float
+) -> None:
+    """Whichever of those that a call may come to costs most; never less than without a tier."""
+    assert dearest(model, None, window, tier) == PerToken(prompt, reply)
+
+
 def test_a_price_without_caches_counts_all_tokens_alike() -> None:
     """What is not said of the cache costs as other tokens do."""
     plain = Price(input=2, output=10)
@@ -58,9 +109,8 @@ def test_the_table_knows_modes_prices_and_streams() -> None:
         "embedding",
         None,
     )
-    assert (has_price("gpt-5"), has_price("ollama/mistral"), has_price("x/y")) == (
-        True,
-        True,
-        False,
+    assert [has_price(name) for name in ("gpt-5", "ollama/mistral", "dashscope/qwen-flash")] == (
+        [True] * 3
     )
+    assert not has_price("x/y")
     assert (streams("gpt-5"), streams("openai/gpt-5-pro"), streams("x/y")) == (True, False, True)

@@ -41,6 +41,7 @@ class OpenAIProtocol(Protocol):
             **self._head(asked, number, "chat.completion"),
             "choices": [choice],
             "usage": self._usage(reply),
+            **_tier(reply),
         }
 
     def events(
@@ -67,7 +68,7 @@ class OpenAIProtocol(Protocol):
         yield self._event(asked, number, {}, self._reason(reply))
         if (asked.get("stream_options") or {}).get("include_usage"):
             head = self._head(asked, number, "chat.completion.chunk")
-            yield _data({**head, "choices": [], "usage": self._usage(reply)})
+            yield _data({**head, "choices": [], "usage": self._usage(reply), **_tier(reply)})
         yield b"data: [DONE]\n\n"
 
     def error(self, kind: str, message: str) -> dict[str, Any]:
@@ -109,6 +110,10 @@ class OpenAIProtocol(Protocol):
             "total_tokens": 1000 + completion,
             "prompt_tokens_details": {"cached_tokens": 512},
         }
+
+
+def _tier(reply: ServerReply) -> dict[str, str]:
+    return {} if reply.service_tier is None else {"service_tier": reply.service_tier}
 
 
 def _data(value: dict[str, Any]) -> bytes:

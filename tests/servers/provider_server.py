@@ -52,6 +52,7 @@ class ServerReply(ScriptedReply):
     gzip: bool = False
     redirect: int | None = None
     usage: dict[str, Any] | None = None
+    service_tier: str | None = None
     ids: tuple[str, ...] = ()
     """Ids of the native calls; by default ``call_N_I`` with the number of the request."""
 
