@@ -571,6 +571,38 @@ USE = (
         limits=Limits(disk_bytes=64 * MIB, seconds=30),
     ),
     Escape(
+        "disk-deep",
+        "fill the disk below a path that is longer than the kernel takes",
+        "counted by the worker, which opens directories one in the other",
+        "stopped: it wrote more than 64 MiB",
+        """
+        for _ in range(40):
+            os.mkdir("d" * 250)
+            os.chdir("d" * 250)
+        with open("file", "wb") as file:
+            for _ in range(100):
+                file.write(bytes(1 << 20))
+        signal.pause()
+        """,
+        limits=Limits(disk_bytes=64 * MIB, seconds=30),
+    ),
+    Escape(
+        "disk-hidden",
+        "fill the disk in directories that nobody may list, or look into",
+        "counted by the worker, which opens them to itself for that moment",
+        "stopped: it wrote more than 64 MiB",
+        """
+        for mode in (0o300, 0o400):
+            os.mkdir(str(mode))
+            with open(f"{mode}/file", "wb") as file:
+                os.chmod(str(mode), mode)
+                for _ in range(40):
+                    file.write(bytes(1 << 20))
+        signal.pause()
+        """,
+        limits=Limits(disk_bytes=64 * MIB, seconds=30),
+    ),
+    Escape(
         "empty-files",
         "fill the disk with files that have nothing in them",
         "counted by the worker: 1 KiB each",
