@@ -35,11 +35,11 @@ from runtime.cli.telemetry import VARIABLE, metrics_address
 from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
-from runtime.client.lost import refuse_lost
+from runtime.client.lost import refuse_lost, unasked_plan
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.restarts import through_restarts
 from runtime.client.watch import Ended, Retried, Silent, Watch, until_told
-from runtime.server.connection import Connection, connect
+from runtime.server.connection import Connection, connect, connect_if_up
 from runtime.server.target import Target
 from runtime.worker.beside import beside
 from runtime.worker.crew import JOBS_EACH, Crew, fitting_size, is_member
@@ -118,13 +118,22 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
 
 
 async def dry_run(request: Request, reporter: Reporter) -> int:
-    """Say what ``run_batch`` would do, and start nothing but the embedded server to ask."""
+    """Say what ``run_batch`` would do, and start nothing, no server either: where none runs, it is
+    what the archive says.
+    """
     store = await asyncio.to_thread(archive_of, request.batch.store)
-    async with connect(request.target) as connection:
-        plan = await _planned(Control(connection.client, store), request, connection)
+    async with connect_if_up(request.target) as connection:
+        if connection is None:
+            plan = await asyncio.to_thread(
+                unasked_plan, store, request.batch, rerun_failed=request.rerun_failed
+            )
+        else:
+            plan = await _planned(Control(connection.client, store), request, connection)
     reporter.planned(plan, "dry run: nothing is started")
     reporter.listed(plan)
-    if request.lost is Lost.REFUSED:
+    if connection is None and plan.counted(Start.OPEN):
+        note("no server runs, and so none was asked whether it knows the jobs that are open")
+    if connection is not None and request.lost is Lost.REFUSED:
         refuse_lost(plan, connection.address, request.again)
     return 0
 

@@ -641,10 +641,9 @@ class Control:
         key = JobKey(batch=batch, job=spec.id)
         description = await self._own.newest(key)
         if description is None:
-            known = await asyncio.to_thread(archived_plan, self.store, key, spec)
-            failed = known.outcome is not None and known.outcome.status is not JobStatus.SUCCEEDED
-            if failed and rerun_failed:
-                return JobPlan(spec.id, Start.RERUN, before=known.before)
+            known = await asyncio.to_thread(
+                archived_plan, self.store, key, spec, rerun_failed=rerun_failed
+            )
             if anew and known.start is Start.LOST:
                 return JobPlan(spec.id, Start.NEW, before=known.before)
             return known
@@ -672,9 +671,7 @@ class Control:
         """
         description = await self._own.newest(key)
         if description is None:
-            known = await asyncio.to_thread(archived_plan, self.store, key, spec)
-            failed = known.outcome is not None and known.outcome.status is not JobStatus.SUCCEEDED
-            return JobPlan(spec.id, Start.RERUN, before=known.before) if failed else known
+            return await asyncio.to_thread(archived_plan, self.store, key, spec, rerun_failed=True)
         if description.status is WorkflowExecutionStatus.RUNNING:
             return JobPlan(spec.id, Start.RESUMED)
         outcome = await self._ended(key, description)

@@ -7,17 +7,20 @@ the user says so.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NoReturn
 
+from runtime.archive.catalog import all_jobs
 from runtime.archive.forms import End
 from runtime.archive.gaps import unknown_starts
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, ObjectCorrupt
 from runtime.base.plurals import counted
-from runtime.base.spec.models import JobSpec
+from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
 from runtime.client.plans import JobPlan, Plan, Start
+from runtime.client.submission import masked_spec
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes
 from workflows.messages import JobOutcome
@@ -25,8 +28,11 @@ from workflows.messages import JobOutcome
 MOST_LISTED = 20
 
 
-def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
-    """What the archive alone says of a job: new, done, or lost with the last turn that is finished.
+def archived_plan(
+    store: ObjectStore, key: JobKey, spec: JobSpec, *, rerun_failed: bool = False
+) -> JobPlan:
+    """What the archive alone says of a job: new, done, with ``rerun_failed`` begun anew if it ended
+    without success, or lost with the last turn that is finished.
 
     Raises:
         DefinitionChanged: if the archived job was defined otherwise.
@@ -40,6 +46,9 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
     end = archive.newest_end()
     if end is None and not runs:
         return JobPlan(spec.id, Start.NEW)
+    # Before definitions are compared: what begins anew may be defined otherwise.
+    if end is not None and rerun_failed and end.status != JobStatus.SUCCEEDED:
+        return JobPlan(spec.id, Start.RERUN, before=end.run)
     _check_definition(archive, spec)
     if end is not None:
         return JobPlan(
@@ -51,6 +60,25 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec) -> JobPlan:
         turn=max((step.turn for step in archive.steps()), default=0),
         before=runs[-1],
     )
+
+
+def unasked_plan(store: ObjectStore, batch: BatchSpec, *, rerun_failed: bool) -> Plan:
+    """What the archive says of the jobs of ``batch``, where no server is asked.
+
+    A job that was started and has not had its first call is taken for new.
+
+    Raises:
+        DefinitionChanged: if an archived job is defined otherwise now.
+    """
+    archived = {key.job for key in all_jobs(store, batch.batch)}
+    known: dict[str, JobPlan] = {}
+    for spec in batch.jobs:
+        if spec.id in archived:
+            key = JobKey(batch=batch.batch, job=spec.id)
+            plan = archived_plan(store, key, masked_spec(spec), rerun_failed=rerun_failed)
+            open_now = plan.start is Start.LOST
+            known[spec.id] = replace(plan, start=Start.OPEN) if open_now else plan
+    return Plan(batch, tuple(spec.id for spec in batch.jobs), known)
 
 
 def refuse_lost(plan: Plan, address: str, again: str) -> None:

@@ -23,6 +23,8 @@ class Start(StrEnum):
     DONE = "done"
     LOST = "lost"
     """The archive has it open, and Temporal does not know it."""
+    OPEN = "open"
+    """The archive has it open, and Temporal was not asked: it is resumed, or lost."""
     RERUN = "rerun"
 
 
@@ -111,6 +113,7 @@ class Plan:
             parts.append(f"{len(resumed)} resumed at {_turns([job.turn for job in resumed])}")
         for jobs, words in (
             (len(self.counted(Start.LOST)), "lost"),
+            (len(self.counted(Start.OPEN)), "open"),
             (len(self.counted(Start.RERUN)), "started anew"),
             (self.new, "new"),
         ):

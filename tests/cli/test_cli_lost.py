@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import CommandLine, damage, wait_for
+from tests.cli.command_line import CommandLine, damage, script, wait_for
 
 pytestmark = [pytest.mark.server, pytest.mark.kill]
 
@@ -69,9 +69,21 @@ def _calls(cli: CommandLine, name: str) -> list[int]:
 
 def test_it_is_said_and_nothing_is_started(own_cli: CommandLine) -> None:
     """Exit code 2, with what stands there and what to do; what ended is known to have ended, also
-    to --dry-run.
+    to --dry-run, which asks the server if one runs.
     """
     file = _interrupted(own_cli)
+    asked = own_cli("run", file, "--dry-run")
+    assert (asked.code, asked.out.splitlines()) == (
+        0,
+        [
+            "batch b: 1 done, 1 open (dry run: nothing is started)",
+            "b/short  done, succeeded, turn 2",
+            "b/long  open, turn 3",
+        ],
+    )
+    assert "no server runs, and so none was asked" in asked.err
+    assert not (own_cli.home / "server" / "server.log").exists()
+    assert own_cli("up").code == 0
     for options in ((), ("--dry-run",)):
         done = own_cli("run", file, *options)
         assert done.code == 2
@@ -121,6 +133,20 @@ def test_anew_runs_only_what_was_open(own_cli: CommandLine) -> None:
     assert (done.code, done.summary()["long"]["result"]) == (0, 7)
     assert _calls(own_cli, "short") == [1, 2]
     assert _calls(own_cli, "long") == [1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_what_failed_may_be_defined_otherwise_anew(own_cli: CommandLine) -> None:
+    """--rerun-failed takes the new definition also where only the archive knows of the job."""
+    own_cli.write("bad.yaml", script("finish("))
+    own_cli.write("good.yaml", script("finish(1)"))
+    file = own_cli.jobs("id: a, model: scripted/bad.yaml", batch="b")
+    assert own_cli("run", file).code == 1
+    _lose_the_database(own_cli)
+    own_cli.jobs("id: a, model: scripted/good.yaml", batch="b")
+    assert own_cli("run", file).code == 2
+    done = own_cli("run", file, "--rerun-failed", "--json")
+    assert (done.code, done.summary()["a"]["result"]) == (0, 1), done.err
+    assert own_cli("verify", "--all").code == 0
 
 
 def test_the_fork_that_it_names_works(own_cli: CommandLine) -> None:

@@ -191,6 +191,33 @@ def test_dry_run_and_print_config(cli: CommandLine) -> None:
     assert not any(line.startswith("dry/") for line in cli("ls").out.splitlines())
 
 
+def test_a_dry_run_starts_no_server(own_cli: CommandLine) -> None:
+    """Where none runs the archive says what would be done: the same as the server would."""
+    own_cli.write("good.yaml", script("finish(1)"))
+    own_cli.write("bad.yaml", script("finish("))
+    jobs = ("id: a, model: scripted/good.yaml", "id: b, model: scripted/bad.yaml")
+    file = own_cli.jobs(*jobs, batch="dry")
+    dry = own_cli("run", file, "--dry-run")
+    assert (dry.code, dry.out) == (
+        0,
+        "batch dry: 2 new (dry run: nothing is started)\ndry/a  new\ndry/b  new\n",
+    )
+    assert not (own_cli.home / "server" / "server.log").exists()
+    assert own_cli("run", file).code == 1
+    # What is begun anew may be defined otherwise.
+    own_cli.jobs(jobs[0], "id: b, model: scripted/good.yaml", batch="dry")
+    told = []
+    for command in ("down", "up"):
+        assert own_cli(command).code == 0
+        told.append(own_cli("run", file, "--dry-run", "--rerun-failed"))
+    assert told[0] == told[1]
+    assert told[0].out.splitlines() == [
+        "batch dry: 1 done, 1 started anew (dry run: nothing is started)",
+        "dry/a  done, succeeded, turn 1",
+        "dry/b  rerun",
+    ]
+
+
 def test_bad_input_exits_2(cli: CommandLine) -> None:
     """A mistake in the jobs file is one line with file, line and key."""
     file = cli.jobs("id: a, model: scripted/none.yaml, tuns: 3", batch="bad")
