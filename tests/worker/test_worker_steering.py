@@ -86,6 +86,14 @@ def test_a_refusal_slows_a_queue_that_has_no_rate() -> None:
     assert (slowed.rate(NOW + 9), slowed.rate(NOW + 10)) == (0.1, None)
 
 
+@pytest.mark.parametrize(("told", "slowed"), [(599.0, 599.0), (3_600.0, 600.0)])
+def test_a_queue_is_slow_for_ten_minutes_at_most(told: float, slowed: float) -> None:
+    """Whatever a header tells: then the provider is asked again."""
+    meter = Meter()
+    meter.refuse(told)
+    assert steered(Account(limit=Limit(concurrent=4)), meter, NOW).until == NOW + slowed
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
