@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.base.plurals import counted
 from runtime.sandbox.command import Limits
+from runtime.sandbox.nameless import Bytes, Nameless
 from runtime.sandbox.sizes import told_bytes
 from runtime.sandbox.written import Hidden, written_since
 
@@ -44,13 +44,18 @@ class Watch:
     _next_files: float = field(default_factory=lambda: time.monotonic() + 1.0)
     _free: int = field(default_factory=lambda: sys.maxsize)
     _shared: int = field(default_factory=lambda: sys.maxsize)
+    _most_free: int = 0
+    _least_shared: int = 0
     _nameless: int = 0
     """Bytes of memory in files without a name, when they were last counted."""
 
     def look(self) -> str:
         """Which limit is passed, or nothing."""
         pids = self.pids()
-        return self._too_many(pids) or self._too_long(pids) or self._too_large(pids)
+        if many := self._too_many(pids):
+            return many
+        pages = dict(map(self._living, pids))
+        return self._too_long(list(pages)) or self._too_large(pages)
 
     def _too_many(self, pids: list[int]) -> str:
         many = f"it had more than {counted(self.limits.processes, 'process', 'processes')}"
@@ -64,24 +69,23 @@ class Watch:
         # The first process is the sandbox's own.
         return many if threads > self.limits.processes + 1 else ""
 
-    def _too_large(self, pids: list[int]) -> str:
+    def _too_large(self, pages: dict[str, int]) -> str:
         held = self._nameless + sum(_used(path) for path in self.memory_disks)
-        resident = 0
-        for pid in pids:
-            fields = self._read(f"{pid}/statm").split()
-            resident += int(fields[1]) * _PAGE if len(fields) > 1 else 0
+        resident = sum(pages.values()) * _PAGE
         if held + resident <= self.limits.memory_bytes or time.monotonic() < self._next_shares:
             return ""
         # Pages that processes share were counted once for each; their shares add up to what is
         # there, and take longer to learn.
         began = time.monotonic()
-        shares = sum(_share(self._read(f"{pid}/smaps_rollup")) for pid in pids)
+        rollups = [self._read(f"{process}/smaps_rollup") for process in pages]
+        shares, files = sum(map(_share, rollups)), sum(_kib(one, b"Pss_Shmem:") for one in rollups)
         self._next_shares = time.monotonic() + _SHARE * (time.monotonic() - began)
-        if held + shares <= self.limits.memory_bytes:
+        # Of files in memory what is mapped is counted with what is held.
+        if max(held, files) + shares - files <= self.limits.memory_bytes:
             return ""
         return f"its processes used more than {told_bytes(self.limits.memory_bytes)} of memory"
 
-    def _too_long(self, pids: list[int]) -> str:
+    def _too_long(self, processes: list[str]) -> str:
         if not self._files_due():
             return ""
         began = time.monotonic()
@@ -90,9 +94,10 @@ class Watch:
         except Hidden:
             # It would be a way to write without end.
             total = sys.maxsize
-        self._nameless, deleted = self._open_files(pids)
+        nameless = Nameless(self.proc, self.memory_disks).held(processes, self._unseen())
+        self._nameless = nameless.memory
         self._next_files = time.monotonic() + max(1.0, _SHARE * (time.monotonic() - began))
-        if total + deleted <= self.limits.disk_bytes:
+        if total + nameless.disk <= self.limits.disk_bytes:
             return ""
         return f"it wrote more than {told_bytes(self.limits.disk_bytes)}"
 
@@ -102,6 +107,9 @@ class Watch:
         shared = _kib(Path("/proc/meminfo").read_bytes(), b"Shmem:")
         if self._free == sys.maxsize:
             self._free, self._shared = free, shared
+            self._most_free, self._least_shared = free, shared
+        self._most_free = max(self._most_free, free)
+        self._least_shared = min(self._least_shared, shared)
         fast = self._free - free > self.limits.disk_bytes // 8
         fast |= shared - self._shared > self.limits.memory_bytes // 8
         due = fast or time.monotonic() >= self._next_files
@@ -109,37 +117,34 @@ class Watch:
             self._free, self._shared = free, shared
         return due
 
-    def _open_files(self, pids: list[int]) -> tuple[int, int]:
-        """Bytes in files that processes hold open, and that nobody else finds: in memory, on disk.
-
-        Those of ``memory_disks`` are counted there.
+    def _unseen(self) -> Bytes:
+        """What this machine has less of since the command began, and it may have: nothing where
+        that is too little to look for.
         """
-        memory = disk = 0
-        seen = {(status.st_dev, 0) for status in map(_status, self.memory_disks) if status}
-        for pid in pids:
-            for status, link in self._open_in(pid):
-                one = (status.st_dev, status.st_ino)
-                if (status.st_dev, 0) in seen or one in seen:
-                    continue
-                seen.add(one)
-                if link.startswith("/memfd:"):
-                    memory += status.st_blocks * 512
-                else:
-                    disk += status.st_blocks * 512
-        return memory, disk
+        memory, disk = self._shared - self._least_shared, self._most_free - self._free
+        some = memory > self.limits.memory_bytes // 8 or disk > self.limits.disk_bytes // 8
+        return Bytes(memory, disk) if some else Bytes()
 
-    def _open_in(self, pid: int) -> Iterator[tuple[os.stat_result, str]]:
-        """The open files of one process that have no name any more."""
+    def _living(self, pid: int) -> tuple[str, int]:
+        """Where ``proc`` tells of a process's memory and files, and the pages that it has there:
+        its first thread may have ended before others.
+        """
+        if pages := self._pages(str(pid)):
+            return str(pid), pages
         with contextlib.suppress(OSError):
-            directory = os.open(f"{pid}/fd", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+            tasks = os.open(f"{pid}/task", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
             try:
-                for entry in os.scandir(directory):
-                    with contextlib.suppress(OSError):
-                        status = entry.stat()
-                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                            yield status, os.readlink(entry.name, dir_fd=directory)
+                threads = [f"{pid}/task/{entry.name}" for entry in os.scandir(tasks)]
             finally:
-                os.close(directory)
+                os.close(tasks)
+            for thread in threads:
+                if pages := self._pages(thread):
+                    return thread, pages
+        return str(pid), 0
+
+    def _pages(self, process: str) -> int:
+        fields = self._read(f"{process}/statm").split()
+        return int(fields[1]) if len(fields) > 1 else 0
 
     def _read(self, name: str) -> bytes:
         """A file of ``proc``; empty for a process that is gone."""
@@ -192,13 +197,6 @@ def _used(path: Path) -> int:
 def _free(path: Path) -> int:
     status = os.statvfs(path)
     return status.f_bavail * status.f_frsize
-
-
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
 
 
 def _share(rollup: bytes) -> int:

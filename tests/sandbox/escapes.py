@@ -542,6 +542,38 @@ USE = (
         limits=Limits(memory_bytes=200 * MIB, seconds=30),
     ),
     Escape(
+        "memory-dropped",
+        "keep memory that is shared, and that no process has in its tables at the moment",
+        "counted by the worker: what is mapped without a name",
+        "stopped: its processes used more than 64 MiB of memory",
+        """
+        import mmap
+        shared = mmap.mmap(-1, 300 << 20)
+        for start in range(0, 300 << 20, 4 << 20):
+            shared[start:start + (4 << 20)] = bytes([1]) * (4 << 20)
+            shared.madvise(mmap.MADV_DONTNEED, start, 4 << 20)
+        signal.pause()
+        """,
+        limits=Limits(memory_bytes=64 * MIB, seconds=30),
+    ),
+    Escape(
+        "memory-of-threads",
+        "use more memory in a process whose first thread has ended",
+        "counted by the worker: by the next thread",
+        "stopped: its processes used more than 100 MiB of memory",
+        """
+        import mmap
+        def work():
+            shared = mmap.mmap(-1, 200 << 20)
+            for start in range(0, 200 << 20, 1 << 20):
+                shared[start:start + (1 << 20)] = bytes([1]) * (1 << 20)
+            signal.pause()
+        threading.Thread(target=work).start()
+        system_call(60, 93, 0)
+        """,
+        limits=Limits(memory_bytes=100 * MIB, seconds=30),
+    ),
+    Escape(
         "disk",
         "fill the disk",
         "counted by the worker, more often the faster the disk fills",

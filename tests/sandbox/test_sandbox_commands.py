@@ -277,3 +277,21 @@ def test_what_processes_share_counts_once(bench: Bench) -> None:
     )
 
     assert (finished.stopped, finished.exit_code, bench.stdout) == ("", 0, "4\n"), bench.stderr
+
+
+@pytest.mark.parametrize("made", ["mmap.mmap(-1, SIZE)", "mmap.mmap(file(), SIZE)"])
+def test_memory_that_is_mapped_counts_once(bench: Bench, made: str) -> None:
+    """Not as a process's and as a file's, with a descriptor and without."""
+    shell = (
+        "import mmap, os, time\nSIZE = 100 << 20\n"
+        "def file():\n    made = os.memfd_create('x')\n    os.truncate(made, SIZE)\n"
+        "    return made\n"
+        f"held = {made}\n"
+        "for _ in range(100):\n    held.write(bytes([1]) * (1 << 20))\n"
+        "until = time.monotonic() + 1.5\nwhile time.monotonic() < until: time.sleep(0.1)"
+    )
+    finished = bench.run(
+        f"exec python3 - <<'END'\n{shell}\nEND", limits=Limits(memory_bytes=160 * _MIB)
+    )
+
+    assert (finished.stopped, finished.exit_code) == ("", 0), bench.stderr
