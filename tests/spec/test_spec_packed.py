@@ -71,7 +71,8 @@ def test_packed_values_are_those_that_were_given(
 
 def living(*kinds: type[Any]) -> int:
     """How many objects of these kinds there are."""
-    return sum(isinstance(one, kinds) for one in gc.get_objects())
+    # By type(): what an earlier test's workflow sandbox has left raises if it is asked anything.
+    return sum(issubclass(type(one), kinds) for one in gc.get_objects())
 
 
 class Counting(MemoryStore):
