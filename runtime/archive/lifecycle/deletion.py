@@ -220,9 +220,10 @@ def _used_by_these_alone(
 ) -> Mapping[str, Mapping[str, str]]:
     """The digests of what each of these jobs uses and no other job does."""
     used = {job: set(shared_by(store, [job]).known) for job in jobs}
+    staying = other_jobs(store, jobs)
     # What the others use and cannot be read is looked for once more, before any goes: ``sweep``.
-    others = shared_by(store, other_jobs(store, jobs)) if any(used.values()) else Needs()
-    for page, named in _pages_of_none(store, graves, other_jobs(store, jobs), jobs):
+    others = shared_by(store, staying) if any(used.values()) else Needs()
+    for page, named in _pages_of_none(store, graves, staying, jobs):
         for job in named & used.keys():
             used[job].add(page)
     return {job: _digests(store, used[job] - others.known) for job in jobs}
