@@ -93,7 +93,7 @@ def test_a_kept_head_finds_what_vanished_without_a_server(
     """
     two_jobs(cli, "kept")
     store = ("--store", tmp_path / "copy")
-    others = shutil.ignore_patterns("tombstones")  # Of jobs that other tests deleted.
+    others = shutil.ignore_patterns("tombstones", "pages")  # Of other tests' jobs.
     for part in ("kept", "_holdfast"):
         shutil.copytree(cli.home / "archive" / part, tmp_path / "copy" / part, ignore=others)
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "nowhere"))
