@@ -7,8 +7,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +22,11 @@ from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.packed import PackedStore
 from runtime.cli.main import main
 from tests.eventually import pause_after
+from tests.forks.forked import Forked, piped
 
 ROOT = Path(__file__).parents[2]
 DEADLINE = 180.0
 """Seconds after which a condition that never comes true fails a test."""
-
-_HOLDFAST = "from holdfast.__main__ import entry; entry()"
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class CommandLine:
     path: Path
     home: Path
     capture: pytest.CaptureFixture[str]
-    processes: list[subprocess.Popen[str]] = field(default_factory=list)
+    processes: list[Forked] = field(default_factory=list)
 
     def write(self, name: str, text: str) -> Path:
         """A file in the directory; one that exists is replaced."""
@@ -87,22 +84,14 @@ class CommandLine:
         code = main([str(argument) for argument in arguments])
         return Done(code, *self.capture.readouterr())
 
-    def start(self, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str | Path, **environment: str) -> Forked:
         """Give a command in a process of its own, the head of its own group."""
-        process = subprocess.Popen(
-            [sys.executable, "-c", _HOLDFAST, *map(str, arguments)],
-            cwd=self.path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+        process = piped([*map(str, arguments)], self.path, variables)
         self.processes.append(process)
         return process
 
-    def finished(self, process: subprocess.Popen[str]) -> Done:
+    def finished(self, process: Forked) -> Done:
         """Wait for a process."""
         out, err = process.communicate(timeout=DEADLINE)
         return Done(process.returncode, out, err)
@@ -113,7 +102,7 @@ class CommandLine:
 
     def running_and_waiting(
         self, batch: str, running: str, waiting: str, gate: str
-    ) -> tuple[Path, subprocess.Popen[str]]:
+    ) -> tuple[Path, Forked]:
         """The file of a batch of two jobs, and the command that works on it: the one has had a turn
         and runs until the file ``gate`` is there, the other waits for its place.
         """
@@ -142,9 +131,7 @@ class CommandLine:
                 process.communicate()
 
 
-def wait_for(
-    condition: Callable[[], bool], what: str, process: subprocess.Popen[str] | None = None
-) -> None:
+def wait_for(condition: Callable[[], bool], what: str, process: Forked | None = None) -> None:
     """Wait until ``condition()`` holds, while ``process`` lives."""
     end = time.monotonic() + DEADLINE
     looked = time.monotonic()

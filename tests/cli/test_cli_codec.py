@@ -19,7 +19,7 @@ import pytest
 from temporalio.api.common.v1 import Payload
 
 from runtime.server.authentic.compression import compressed
-from tests.cli.command_line import CommandLine, script
+from tests.cli.command_line import DEADLINE, CommandLine, script
 from tests.cli.temporal_cli import history
 
 pytestmark = pytest.mark.server
@@ -39,7 +39,7 @@ def codec(cli: CommandLine, *arguments: str) -> Iterator[str]:
 def ask(
     address: str, method: str, path: str, body: str = "", **headers: str
 ) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=DEADLINE)
     connection.request(
         method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
     )

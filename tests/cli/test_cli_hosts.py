@@ -9,7 +9,6 @@ import base64
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from runtime.jobsfile.load import load_jobs_file
 from runtime.server.connection import Target, connect
 from tests.archive.s3_server import KEY, SECRET, S3Server
 from tests.cli.command_line import CommandLine, script, wait_for
+from tests.forks.forked import Forked
 
 pytestmark = [
     pytest.mark.server,
@@ -91,7 +91,7 @@ def test_a_host_vanishes_in_the_middle_of_a_command(
         batch="hosts",
     )
 
-    def host(name: str) -> tuple[Path, subprocess.Popen[str]]:
+    def host(name: str) -> tuple[Path, Forked]:
         home = tmp_path / name
         worker = cli.start(
             *("worker", "--address", address, "--store", store),

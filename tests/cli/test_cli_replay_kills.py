@@ -3,7 +3,6 @@ ordered; never something between.
 """
 
 import signal
-import subprocess
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from runtime.archive.replays import replays
 from tests.cli.command_line import CommandLine, script, wait_for
+from tests.forks.forked import Forked
 
 pytestmark = [pytest.mark.server, pytest.mark.kill]
 
@@ -82,13 +82,13 @@ class Killed:
         # In this process, which has loaded what a worker needs.
         assert self.cli("run", file, "--workers", "0").code == 0
 
-    def start(self) -> "subprocess.Popen[str]":
+    def start(self) -> Forked:
         once = self.cli.path / f"{self.batch}.fired"
         return self.cli.start(
             *self.arguments, HOLDFAST_FAILPOINT=self.point, HOLDFAST_FAILPOINT_ONCE=str(once)
         )
 
-    def died(self, process: "subprocess.Popen[str]") -> None:
+    def died(self, process: Forked) -> None:
         done = self.cli.finished(process)
         assert done.code == -signal.SIGKILL, (self.batch, done)
         assert (self.cli.path / f"{self.batch}.fired").exists()

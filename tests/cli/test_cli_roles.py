@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +16,7 @@ from runtime.server.connection import Target, connect
 from runtime.worker.doctor.finding import Verdict
 from runtime.worker.doctor.machine import provider_keys
 from tests.cli.command_line import UNHURRIED, CommandLine, gated, script, wait_for
+from tests.forks.forked import Forked
 from tests.servers.program import endpoint
 
 KEY = "sk-roles-0123456789abcdefghij"
@@ -50,7 +50,7 @@ def provider(cli: CommandLine) -> Iterator[str]:
         yield address
 
 
-def awaited(cli: CommandLine, batch: str, role: str, run: subprocess.Popen[str]) -> None:
+def awaited(cli: CommandLine, batch: str, role: str, run: Forked) -> None:
     """Wait until ``ls`` says that the job waits for a role's worker."""
 
     def told() -> bool:

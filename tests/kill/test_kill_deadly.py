@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from runtime.worker.presence import MOST_DEATHS
-from tests.kill.processes import DEADLINE, holdfast
+from tests.kill.nursery import forked
+from tests.kill.processes import DEADLINE
 
 pytestmark = [pytest.mark.kill, pytest.mark.slow]
 
@@ -66,14 +67,14 @@ def place(tmp_path: Path) -> Iterator[Path]:
     for name, statements in SCRIPTS.items():
         (tmp_path / f"{name}.json").write_text(json.dumps([{"code": code} for code in statements]))
     yield tmp_path
-    holdfast(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
 
 
 def test_a_tool_that_kills_its_workers_ends_its_own_job(place: Path) -> None:
     """``run`` outlives its workers, and tells how all jobs end: those whose calls died with the
     killer's succeed.
     """
-    run = holdfast(place, ["run", "jobs.yaml", "--workers", "2", "--json"], place / "run", {})
+    run = forked(place, ["run", "jobs.yaml", "--workers", "2", "--json"], place / "run", {})
     assert run.wait(1700) == 1
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])
     ended = {
@@ -93,7 +94,7 @@ def test_a_run_of_one_job_outlives_the_worker_that_a_tool_kills(place: Path) -> 
     """
     (place / "killer.json").write_text('[{"code": "x = kill_once()"}, {"code": "finish(x)"}]')
     (place / "jobs.yaml").write_text(ONE)
-    run = holdfast(place, ["run", "jobs.yaml", "--json"], place / "run", {})
+    run = forked(place, ["run", "jobs.yaml", "--json"], place / "run", {})
     assert run.wait(DEADLINE) == 0
     job = json.loads((place / "run.out").read_text().splitlines()[-1])["jobs"][0]
     assert (job["status"], job["turns"], job["result"]) == ("succeeded", 2, 1)

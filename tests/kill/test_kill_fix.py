@@ -22,13 +22,13 @@ from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.base.home import Home, state_home
 from runtime.server.process import is_alive, read_info
+from tests.kill.nursery import forked
 from tests.kill.processes import (
     DEADLINE,
     ROOT,
     Process,
     await_gone,
     descendants,
-    holdfast,
     kill_group,
     processes_of,
     wait_for,
@@ -122,7 +122,7 @@ class Fix:
 
     def _said(self, *arguments: str) -> Process:
         self.given += 1
-        return holdfast(self.home.path, arguments, self.path / f"said-{self.given}", {})
+        return forked(self.home.path, arguments, self.path / f"said-{self.given}", {})
 
 
 @pytest.fixture(scope="module")

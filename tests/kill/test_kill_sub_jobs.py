@@ -12,7 +12,7 @@ import pytest
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from tests.kill.failpoints import SUB_JOBS
-from tests.kill.processes import holdfast
+from tests.kill.nursery import forked
 
 pytestmark = [pytest.mark.kill, pytest.mark.server, pytest.mark.slow]
 
@@ -37,16 +37,16 @@ def place(tmp_path: Path) -> Iterator[Path]:
         "  spawn: {max: 3, turns: 5, model: scripted/child.json}\n"
     )
     yield tmp_path
-    holdfast(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
 
 
 def test_no_sub_job_is_started_twice(place: Path) -> None:
     """Killed before one is started, between the start and its record, and after the record."""
     command = ["run", "jobs.yaml", "--json"]
     for point in SUB_JOBS:
-        killed = holdfast(place, command, place / "killed", {"HOLDFAST_FAILPOINT": point})
+        killed = forked(place, command, place / "killed", {"HOLDFAST_FAILPOINT": point})
         assert killed.wait(240) == -signal.SIGKILL, point
-    assert holdfast(place, command, place / "run", {}).wait(240) == 0
+    assert forked(place, command, place / "run", {}).wait(240) == 0
     [job] = json.loads((place / "run.out").read_text().splitlines()[-1])["jobs"]
     assert (job["status"], job["turns"]) == ("succeeded", 5)
     assert all(

@@ -13,7 +13,6 @@ import pytest
 
 from tests.kill.failpoints import SUBMISSION
 from tests.kill.nursery import forked
-from tests.kill.processes import holdfast
 
 pytestmark = [pytest.mark.kill, pytest.mark.server, pytest.mark.slow]
 
@@ -36,7 +35,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
         "  goal: '{text}'\n  workspace: ws\n  model: scripted/policy.py\n"
     )
     yield tmp_path
-    holdfast(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
 
 
 def test_no_job_is_lost_or_runs_twice(place: Path) -> None:
@@ -47,7 +46,7 @@ def test_no_job_is_lost_or_runs_twice(place: Path) -> None:
     for point in SUBMISSION:
         killed = forked(place, command, place / "killed", {"HOLDFAST_FAILPOINT": point})
         assert killed.wait(240) == -signal.SIGKILL, point
-    assert holdfast(place, command, place / "run", {}).wait(240) == 0
+    assert forked(place, command, place / "run", {}).wait(240) == 0
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])
     assert [(job["status"], job["turns"]) for job in summary["jobs"]] == [("succeeded", 1)] * JOBS
     assert len(list((place / "archive").glob("pages/*/runs/*"))) == JOBS

@@ -22,7 +22,9 @@ LOADED = (
     "runtime.cli.running",
     "runtime.client.preflight",
     "runtime.jobsfile.load",
+    "runtime.worker.serving",
     "runtime.worker.worker",
+    "tests.forks.crew",
     "tests.kill.experiments",
 )
 

@@ -1,0 +1,194 @@
+"""Commands forked from a process that has loaded everything, for tests that start many.
+
+Most of what a command costs a machine is the import of libraries, which is the same each time. A
+forked command is a process of its own all the same: it has its own server connection, interpreters
+and threads, none of which exist before the fork. So has a crew's nursery that it begins. What the
+kernel tells of it (its command line, its environment) is another process's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
+from multiprocessing import reduction
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import TextIO
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["tests.forks.preload"])
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Who starts a process looks after all others; of two who look after one at a time, one would be
+told a wrong exit code.
+"""
+
+_PAUSE = 0.01
+"""Seconds between two looks for a process's end."""
+
+
+class Forked:
+    """A forked command, with the part of ``subprocess.Popen[str]`` that tests use. The streams are
+    there where they are pipes.
+    """
+
+    stdout: TextIO | None = None
+    stderr: TextIO | None = None
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        self._process = process
+        assert process.pid is not None
+        self.pid = process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; negative for the signal that killed it, None while it lives."""
+        return self.poll()
+
+    def poll(self) -> int | None:
+        """The same."""
+        with _ONE_AT_A_TIME:
+            return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; returns the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: if it does not come in time.
+        """
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            time.sleep(_PAUSE)
+        return code
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What it writes to its pipes, until all who hold their ends have ended, and it has.
+
+        Raises:
+            subprocess.TimeoutExpired: if that does not come in time.
+        """
+        assert self.stdout is not None
+        assert self.stderr is not None
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        readers = ThreadPoolExecutor(2)
+        try:
+            said = [readers.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            out, err = (one.result(None if timeout is None else timeout) for one in said)
+        except NotInTime:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0) from None
+        finally:
+            readers.shutdown(wait=False)
+        self.wait(None if timeout is None else max(end - time.monotonic(), 0.0))
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it has not ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+
+class _Stream:
+    """A descriptor of this process that a forked one gets."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __getstate__(self) -> object:
+        return reduction.DupFd(self.descriptor)
+
+    def __setstate__(self, given: object) -> None:
+        self.descriptor = given.detach()  # type: ignore[attr-defined]
+
+
+def forked(
+    arguments: Sequence[str],
+    cwd: Path,
+    variables: Mapping[str, str],
+    *,
+    out: int,
+    err: int,
+    before: Callable[[], None] | None = None,
+) -> Forked:
+    """Start ``holdfast ARGUMENTS``, the head of a session of its own, whose output goes to the
+    descriptors ``out`` and ``err``, and which does something ``before``.
+    """
+    process = _FORKS.Process(
+        target=_command,
+        args=(str(cwd), list(arguments), dict(variables), _Stream(out), _Stream(err), before),
+    )
+    with _ONE_AT_A_TIME:
+        process.start()
+    made = Forked(process)
+    # A kill of its group must not come before the group is there.
+    while made.poll() is None and os.getpgid(made.pid) != made.pid:
+        time.sleep(_PAUSE)
+    return made
+
+
+def piped(arguments: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> Forked:
+    """The same, whose output is read from its pipes."""
+    read_out, out = os.pipe()
+    read_err, err = os.pipe()
+    try:
+        made = forked(arguments, cwd, variables, out=out, err=err)
+    finally:
+        os.close(out)
+        os.close(err)
+    made.stdout, made.stderr = os.fdopen(read_out), os.fdopen(read_err)
+    return made
+
+
+def _command(
+    cwd: str,
+    arguments: list[str],
+    variables: dict[str, str],
+    out: _Stream,
+    err: _Stream,
+    before: Callable[[], None] | None,
+) -> None:
+    """Become ``holdfast ARGUMENTS`` as far as a fork can: session, directory, variables,
+    streams.
+    """
+    os.setsid()
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(variables)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for taken, place in ((nothing, 0), (out.descriptor, 1), (err.descriptor, 2)):
+        if taken != place:
+            os.dup2(taken, place)
+            os.close(taken)
+    # Those of before are made for what the first process had in their place.
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", 1, closefd=False)
+    from runtime.base import failpoints
+    from runtime.cli.main import entry
+    from tests.forks.crew import reserve
+
+    if before is not None:
+        before()
+    failpoints.arm(os.environ)
+    sys.argv = ["holdfast", *arguments]
+    reserve()
+    entry()
