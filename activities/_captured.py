@@ -282,7 +282,7 @@ class CapturedCall:
     @property
     def has_events(self) -> bool:
         """Whether the response says that it is a stream of server-sent events."""
-        return "event-stream" in self.content_type
+        return "event-stream" in self.content_type.lower()
 
     @property
     def size(self) -> int:

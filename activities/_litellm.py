@@ -24,6 +24,7 @@ from typing import Any
 from activities import _scripted
 from activities._answer import Answer, AnswerBuilder, refusal_in
 from activities._captured import CapturedCall, Silence, current
+from activities._cut_streams import is_cut
 from activities._failures import StreamBroken
 from activities._lent import Lent
 from activities._options import ModelOptions
@@ -40,15 +41,6 @@ from runtime.projection.messages import REASONING_ITEMS
 
 _lock = Lock()
 _ready: Any = None
-
-_STREAM_ENDS = re.compile(
-    rb"\[DONE\]|message_stop|stop_reason\"\s*:\s*\"|finish_?reason\"\s*:\s*\""
-    rb"|response\.(completed|incomplete|failed)",
-    re.IGNORECASE,
-)
-"""What tells that a stream of server-sent events is complete, in the protocols of litellm's
-providers.
-"""
 
 _ERROR = re.compile(rb"\"error\"\s*:\s*[{\"]")
 """What tells that an event of a stream is an error, of which litellm makes one of its own."""
@@ -129,7 +121,7 @@ async def ask(
             raise
     finally:
         current.reset(token)
-    if _is_cut(captured):
+    if is_cut(captured):
         captured.failure = StreamBroken("the stream ended before the reply was complete")
         raise captured.failure
     if builder.is_empty and captured.status == 200 and captured.headers:
@@ -142,7 +134,7 @@ def _can_be_read(captured: CapturedCall, options: ModelOptions, error: Exception
     endpoints do not send, and for a stream where some answer as a whole.
     """
     ended_early = (
-        _is_cut(captured)
+        is_cut(captured)
         and "before any terminal event" in str(error)
         and not _ERROR.search(captured.content)
     )
@@ -332,12 +324,6 @@ def _is_litellms_own(error: Exception) -> bool:
     """Whether an error says no more than that litellm did not get through with a response."""
     status = getattr(error, "status_code", None)
     return not isinstance(status, int) or status >= 500
-
-
-def _is_cut(captured: CapturedCall) -> bool:
-    """Whether the response is a stream of events without the one that ends it."""
-    streamed = captured.has_events and not is_whole(captured)
-    return streamed and not _STREAM_ENDS.search(captured.content)
 
 
 def _set_up() -> Any:

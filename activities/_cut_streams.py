@@ -1,0 +1,55 @@
+"""Whether a response is a stream that ended before its reply was complete.
+
+What tells that it is complete is the protocol's own word for it, and never what the model says: in
+a text that stands in JSON, neither quotes nor the beginnings of lines are as they are in events.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from activities._captured import CapturedCall
+from activities._unstreamed import is_whole
+
+_LAST_EVENTS = rb"message_stop|response\.(completed|incomplete|failed)"
+
+_ENDS = re.compile(
+    rb"^data:\s*\"?\[DONE\]|^event:\s*(" + _LAST_EVENTS + rb")"
+    rb"|\"type\"\s*:\s*\"(" + _LAST_EVENTS + rb")\""
+    rb"|(stop_reason|finish_?reason)\"\s*:\s*\"[^\"]",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What tells that a stream of server-sent events is complete, in the protocols of litellm's
+providers.
+"""
+
+_EVENTS = re.compile(rb"\s*(data|event|id|retry)?:")
+"""How such a stream begins, whatever its headers say that it is."""
+
+
+def is_cut(captured: CapturedCall) -> bool:
+    """Whether the response is a stream without what ends it."""
+    content = captured.content
+    if _is_undone(content):
+        return True
+    streamed = captured.has_events or _EVENTS.match(content) is not None
+    return streamed and not is_whole(captured) and not _ENDS.search(content)
+
+
+def _is_undone(content: bytes) -> bool:
+    """Whether it is a stream of lines, as Ollama's are, whose last does not say that it is done."""
+    lines = content.strip()
+    if not lines.startswith(b"{"):
+        return False
+    first, last = lines.partition(b"\n")[0], lines.rpartition(b"\n")[2]
+    return "done" in _object_in(first) and _object_in(last).get("done") is not True
+
+
+def _object_in(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
