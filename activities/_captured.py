@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -161,11 +161,12 @@ class CapturedCall:
     def answering(self, status: int, headers: Mapping[str, str]) -> None:
         """The response's status and headers arrived."""
         self.status = status
-        self.headers = dict(headers)
-        lowered = httpx.Headers(self.headers)
-        if location := lowered.get("location"):
-            self._hosts.add(httpx.URL(location).host)
-        encoding = lowered.get("content-encoding", "").strip().lower()
+        self.headers = {name: _plain(value) for name, value in headers.items()}
+        if location := self._header("location"):
+            # One that leads nowhere is followed by nobody.
+            with suppress(httpx.InvalidURL):
+                self._hosts.add(httpx.URL(location).host)
+        encoding = self._header("content-encoding").strip().lower()
         if encoding not in ("", "identity"):
             self._unpacked = Unpacked(encoding, self._most)
 
@@ -277,7 +278,13 @@ class CapturedCall:
     @property
     def content_type(self) -> str:
         """What the response says that it is, in its own words; empty where it does not say."""
-        return str(httpx.Headers(self.headers).get("content-type", ""))
+        return self._header("content-type")
+
+    def _header(self, name: str) -> str:
+        """What a header of the response says; empty where there is none."""
+        # Not httpx's mapping: made of text it takes ASCII alone, and a server says what it likes.
+        values = (value for known, value in self.headers.items() if known.lower() == name)
+        return next(values, "")
 
     @property
     def has_events(self) -> bool:
@@ -293,6 +300,11 @@ class CapturedCall:
     def chunks(self) -> tuple[Chunk, ...]:
         """When the body's pieces arrived, counted from the request's sending."""
         return tuple(self._chunks)
+
+
+def _plain(value: str) -> str:
+    """A header's value without what stands for bytes that are no text, as aiohttp has it."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 current: ContextVar[CapturedCall | None] = ContextVar("holdfast_model_call", default=None)

@@ -20,9 +20,10 @@ _CHARSET = re.compile(r"\s*charset\s*=\s*\"?([\w.-]+)\"?\s*", re.IGNORECASE)
 
 
 def plain_type(content_type: str) -> str:
-    """``content_type`` without parameters, if they name another charset than those that texts are
-    written in: then it is read as UTF-8.
+    """``content_type`` without what is not ASCII, which no header takes, and without parameters, if
+    they name another charset than those that texts are written in: then it is read as UTF-8.
     """
+    content_type = content_type.encode("ascii", "ignore").decode()
     kind, _, parameters = content_type.partition(";")
     if "charset" not in parameters.lower():
         return content_type

@@ -56,10 +56,18 @@ def allowed_headers(headers: Mapping[str, str]) -> dict[str, str]:
     lowered = {name.lower(): value for name, value in headers.items()}
     # Where a redirect leads: its query may hold a secret as well as any other URL's.
     if "location" in lowered:
-        lowered["location"] = clean_url(lowered["location"])
+        lowered["location"] = _clean_location(lowered["location"])
     return {
         n: v for n, v in sorted(lowered.items()) if n in _HEADERS or n.startswith(_HEADER_PREFIXES)
     }
+
+
+def _clean_location(location: str) -> str:
+    """One that is no URL is masked: nobody knows what is secret in it."""
+    try:
+        return clean_url(location)
+    except ValueError:
+        return MASK
 
 
 def clean_url(url: str) -> str:
