@@ -40,12 +40,30 @@ def without_secrets(answer: Answer, secrets: Secrets) -> Answer:
 
     Thinking stays: it is signed.
     """
-    calls = [
-        call.model_copy(update={"arguments": secrets.mask(call.arguments)})
-        for call in answer.tool_calls
-    ]
+    calls = [_call_without(call, number, secrets) for number, call in enumerate(answer.tool_calls)]
     refusal = None if answer.refusal is None else secrets.mask(answer.refusal)
-    return replace(answer, text=secrets.mask(answer.text), tool_calls=tuple(calls), refusal=refusal)
+    return replace(
+        answer,
+        text=secrets.mask(answer.text),
+        tool_calls=tuple(calls),
+        refusal=refusal,
+        finish_reason=secrets.mask(answer.finish_reason),
+        response_id=secrets.mask_known(answer.response_id),
+    )
+
+
+def _call_without(call: ToolCall, number: int, secrets: Secrets) -> ToolCall:
+    """The ``number``-th call of an answer, with every secret masked.
+
+    In an id the known values alone: some providers sign in it. It is made of the number then, as
+    two masks would be one id, and no provider takes what one is made of.
+    """
+    known = secrets.mask_known(call.id) == call.id
+    return ToolCall(
+        id=call.id if known else f"call_masked_{number}",
+        name=secrets.mask(call.name),
+        arguments=secrets.mask(call.arguments),
+    )
 
 
 def refusal_in(body: bytes) -> str | None:

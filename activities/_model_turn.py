@@ -40,7 +40,7 @@ from activities._worst_case import in_budget
 from activities.contracts import BUDGET_SPENT, TurnCall
 from activities.prices import prices_of
 from activities.rate_headers import tell
-from runtime.archive.allowed import clean_model
+from runtime.archive.allowed import allowed_headers, clean_model
 from runtime.archive.caches import Recent
 from runtime.archive.forms import (
     Capture,
@@ -538,7 +538,7 @@ async def _to_its_end(work: Callable[..., T], *arguments: Any) -> T:
 
 def _received(captured: CapturedCall, *, withheld: bool) -> dict[str, Any]:
     """What came back, as the archive has it: the bytes as received, but where a secret stands in
-    them.
+    them; of the headers those that are kept.
     """
     content, body = captured.content, captured.body
     clean = captured.secrets.mask_bytes(content)
@@ -550,7 +550,10 @@ def _received(captured: CapturedCall, *, withheld: bool) -> dict[str, Any]:
         # Times belong to the bytes that arrived, and not to what was put in their place.
         "chunks": captured.chunks if safe == body else (),
         "status_code": captured.status,
-        "headers": captured.headers,
+        "headers": {
+            name: captured.secrets.mask(value)
+            for name, value in allowed_headers(captured.headers).items()
+        },
     }
 
 

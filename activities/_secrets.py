@@ -96,6 +96,12 @@ class Secrets:
         """``data`` with each secret replaced, as in ``mask``."""
         return mask_shapes(self.mask_values(data), keyless_mark)
 
+    def mask_known(self, text: str) -> str:
+        """``text`` with each of these values replaced, and nothing else."""
+        data = text.encode("utf-8", "surrogatepass")
+        masked = self.mask_values(data)
+        return text if masked is data else masked.decode("utf-8", "surrogatepass")
+
     def mask_values(self, data: bytes) -> bytes:
         """``data`` with each of these values replaced, the longest first, for one may be part of
         another.

@@ -3,6 +3,7 @@ own words.
 """
 
 import asyncio
+import json
 import logging
 import socket
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gateway import Gateway, job_at
 from model_calls import (
     KEY,
     RUN,
@@ -439,3 +441,30 @@ async def test_a_key_stands_nowhere(where: str, monkeypatch: pytest.MonkeyPatch)
     said = readable(job.store)
     assert b"Your key is" in said
     assert secret.encode() not in said
+
+
+@STREAMING
+async def test_a_key_that_comes_back_beside_the_text_stands_nowhere(stream: bool) -> None:
+    """In the headers of a response, and in the ids and names of a reply and its calls; two calls
+    still have two ids.
+    """
+    part = {"id": KEY, "type": "function", "function": {"name": KEY, "arguments": "{}"}}
+    calls = [{**part, "index": 0}, {**part, "index": 1, "id": f"{KEY}-2"}]
+    said = {"role": "assistant", "tool_calls": calls}
+    choice = {"index": 0, "delta" if stream else "message": said, "finish_reason": KEY}
+    body = json.dumps({"id": KEY, "choices": [choice]})
+    kept = {"x-request-id": KEY, "location": f"/{KEY}", "x-ratelimit-limit-requests": f"1 {KEY}"}
+    gateway = Gateway(
+        f"data: {body}\n\ndata: [DONE]\n\n".encode() if stream else body.encode(),
+        "text/event-stream" if stream else "application/json",
+        **kept,
+    )
+    async with gateway as address:
+        job = job_at(address, "openai/gpt-4o", stream=stream)
+        reply = await job.take_turn()
+        gateway.status = 503
+        with pytest.raises(ApplicationError):
+            await job.take_turn()
+    assert KEY not in reply.model_dump_json()
+    assert [call.id for call in reply.tool_calls] == ["call_masked_0", "call_masked_1"]
+    assert KEY.encode() not in readable(job.store)
