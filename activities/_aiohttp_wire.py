@@ -64,6 +64,8 @@ def _capturing(captured: CapturedCall) -> aiohttp.ClientMiddlewareType:
         body = request.body if isinstance(request.body, bytes) else await request.body.as_bytes()
         # Without compression the captured response is the text itself, and any tool reads it.
         request.headers["Accept-Encoding"] = "identity"
+        for name in captured.withheld(str(request.url), request.headers):
+            request.headers.popall(name, None)
         headers = dict(request.headers)
         await captured.sending(
             SentRequest(Capture.WIRE, body, request.method, str(request.url), headers)

@@ -98,6 +98,7 @@ class CapturedCall:
         self._archive = archive
         self._followed = followed
         self._hosts: set[str] = set()
+        self._url = httpx.URL()
         self.limits = limits
         self.secrets = secrets
         self.job = job
@@ -156,6 +157,7 @@ class CapturedCall:
             self.failure = error
             raise
         self.capture = capture
+        self._url = httpx.URL(request.url)
         self._forget()
 
     def answering(self, status: int, headers: Mapping[str, str]) -> None:
@@ -169,6 +171,15 @@ class CapturedCall:
         encoding = self._header("content-encoding").strip().lower()
         if encoding not in ("", "identity"):
             self._unpacked = Unpacked(encoding, self._most)
+
+    def withheld(self, url: str, headers: Mapping[str, str]) -> list[str]:
+        """The names of ``headers`` that do not go on to ``url``: those with keys, where a redirect
+        leads to another server.
+        """
+        led = self.attempt is not None and 300 <= (self.status or 0) < 400
+        if not led or _is_trusted(httpx.URL(url), self._url):
+            return []
+        return [name for name, value in headers.items() if self.secrets.holds(name, value)]
 
     def goes_on_at(self, host: str) -> bool:
         """Whether a request to ``host`` goes on with this call: one was sent there already, or was
@@ -300,6 +311,13 @@ class CapturedCall:
     def chunks(self) -> tuple[Chunk, ...]:
         """When the body's pieces arrived, counted from the request's sending."""
         return tuple(self._chunks)
+
+
+def _is_trusted(url: httpx.URL, sent: httpx.URL) -> bool:
+    """Whether ``url`` is of the server to which a request was ``sent``, or of the same by TLS."""
+    upgraded = (sent.scheme, url.scheme, sent.port, url.port) == ("http", "https", None, None)
+    same = (sent.scheme, sent.port) == (url.scheme, url.port)
+    return url.host == sent.host and (same or upgraded)
 
 
 def _plain(value: str) -> str:

@@ -72,6 +72,10 @@ class Secrets:
             if _NAME.search(name):
                 self.add(value)
 
+    def holds(self, name: str, value: str) -> bool:
+        """Whether a header is one that carries keys, or has one of these values."""
+        return _NAME.search(name) is not None or self.mask_known(value) != value
+
     def add_url(self, url: str) -> None:
         """Treat a URL's password, and the values of its query that go by the name of a secret, as
         secrets.

@@ -73,7 +73,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
         # Read whole, since the bytes are archived before the first of them leaves.
         body = await request.aread()
         # Reading is timed by the captured, which knows a first byte from a later one.
-        _prepare(request, connect=captured.limits.connect, read=None)
+        _prepare(request, captured, read=None)
         await captured.sending(_sent(request, body))
         try:
             async with captured.patience():
@@ -114,7 +114,7 @@ class SyncWire(httpx.HTTPTransport):
         if captured is None or not _is_part_of(request, captured):
             return _unseen(request, super().handle_request(_plainly(request)))
         body = request.read()
-        _prepare(request, connect=captured.limits.connect, read=captured.limits.first_byte)
+        _prepare(request, captured, read=captured.limits.first_byte)
         captured.sending_now(_sent(request, body))
         try:
             response = super().handle_request(request)
@@ -284,9 +284,13 @@ def _is_json_object(request: httpx.Request) -> bool:
         return False
 
 
-def _prepare(request: httpx.Request, *, connect: float, read: float | None) -> None:
+def _prepare(request: httpx.Request, captured: CapturedCall, *, read: float | None) -> None:
     # Without compression the captured response is the text itself, and any tool reads it.
     _plainly(request)
+    # httpx leaves out one header alone, and providers have keys in others.
+    for name in captured.withheld(str(request.url), request.headers):
+        del request.headers[name]
+    connect = captured.limits.connect
     seconds = {"connect": connect, "read": read, "write": WRITE_SECONDS, "pool": None}
     request.extensions = {**request.extensions, "timeout": seconds}
 

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from gateway import Gateway, job_at
 from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, run
 from temporalio.exceptions import ApplicationError
 
+from activities._captured import CapturedCall, Limits, SentRequest
+from activities._secrets import Secrets
 from runtime.archive.forms import Capture, ExchangeReason
 from runtime.archive.requests import RequestReader
 from runtime.archive.spending import spent
@@ -118,6 +121,48 @@ async def test_every_request_of_a_call_is_archived(
         "what was asked, also where the reply was fetched"
     )
     assert damage(verify_job(job.archive)) == []
+
+
+@STREAMING
+async def test_no_key_goes_on_to_another_server(
+    stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the header of Anthropic's protocol, which httpx does not know, and not in a gateway's
+    own: where a redirect leads to is the word of whoever answered.
+    """
+    word = "a-gateway-0123456789"
+    monkeypatch.setenv("GATEWAY_WORD", word)
+    async with anthropic_server(lambda _m, _n: "Hello.").serving() as server:
+        moved = Gateway(b"", status=307, location=f"{server.address}/v1/messages")
+        async with moved as address:
+            own = {"extra_headers": {"X-Gateway": "$GATEWAY_WORD"}}
+            job = job_at(address, "anthropic/claude-sonnet-4-5", stream=stream, **own)
+            reply = await job.take_turn()
+    (sent,) = server.exchanges
+    assert (reply.text, [sent.request]) == ("Hello.", moved.requests)
+    assert KEY not in str(sent.headers)
+    assert word not in str(sent.headers)
+
+
+@pytest.mark.parametrize(
+    ("status", "url", "goes_on"),
+    [
+        (307, "https://api.example/v2", True),
+        (307, "https://api.example:444/v1", False),
+        (307, "http://api.example/v1", False),
+        (307, "https://api.example.net/v1", False),
+        (202, "https://results.example/1", True),
+    ],
+)
+def test_keys_go_where_the_server_is_the_same(status: int, url: str, goes_on: bool) -> None:
+    """By the same or a safer way, and wherever a library asks further by itself."""
+    captured = CapturedCall(
+        lambda _: "1", limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1
+    )
+    captured.sending_now(SentRequest(Capture.WIRE, b"{}", "POST", "https://api.example/v1"))
+    captured.answering(status, {"location": url})
+    headers = {"accept": "*/*", "x-api-key": "0123", "api-key": KEY}
+    assert captured.withheld(url, headers) == ([] if goes_on else ["x-api-key", "api-key"])
 
 
 async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
