@@ -7,12 +7,15 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from activities._litellm import library
+from activities._litellm import cost_of, library
+from activities._options import ModelOptions
 from activities._packages import package_of
-from activities.prices import has_price, mode_of
+from activities.prices import dearest, has_price, mode_of
+from runtime.base.values import Usage
 
 _CALLED = frozenset({"chat", "responses", "completion"})
 """The modes of litellm's table in which a model answers messages."""
@@ -62,9 +65,21 @@ def faults(
 
 def is_priced(name: str, options: Mapping[str, Any]) -> bool:
     """Whether calls of the model have a price: its own in ``options``, or that of litellm's
-    table.
+    table. Imports litellm for the latter.
     """
-    return name.startswith("scripted/") or options.get("price") is not None or has_price(name)
+    if name.startswith("scripted/") or options.get("price") is not None:
+        return True
+    return has_price(name) and (name.partition("/")[0] in _SIGN_IN or _is_booked(name))
+
+
+@lru_cache(maxsize=1_000)
+def _is_booked(name: str) -> bool:
+    """Whether litellm takes the price that its table has of a model, as it does not for one of
+    another provider's by the same name.
+    """
+    most = dearest(name, None, 2_000)
+    is_free = not most.prompt and not most.reply
+    return is_free or cost_of(ModelOptions(name=name), Usage(prompt=1_000, completion=1_000)) > 0
 
 
 def _unknown(name: str, lite: Any) -> str:

@@ -3,6 +3,7 @@
 import pytest
 from model_calls import Job, model_at, openai_server
 
+from activities.known_models import is_priced
 from activities.prices import PerToken, Price, dearest, has_price, mode_of, prices_of, streams
 from runtime.base.values import Usage
 from runtime.projection.prices import Prices
@@ -114,3 +115,23 @@ def test_the_table_knows_modes_prices_and_streams() -> None:
     )
     assert not has_price("x/y")
     assert (streams("gpt-5"), streams("openai/gpt-5-pro"), streams("x/y")) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "priced"),
+    [
+        ("openai/gpt-4o", True),
+        ("litellm_proxy/gpt-4o", True),
+        ("ollama/mistral", True),
+        ("hosted_vllm/gpt-4o", False),
+        ("aiohttp_openai/gpt-4o", False),
+        ("openrouter/gpt-4o", False),
+        ("scripted//home/me/policy.py", True),
+    ],
+)
+def test_a_model_has_the_price_that_is_booked(name: str, priced: bool) -> None:
+    """The table knows another provider's by the name, and its calls count as nothing: a budget in
+    dollars would hold none of them.
+    """
+    assert is_priced(name, {}) is priced
+    assert is_priced(name, {"price": PRICE})
