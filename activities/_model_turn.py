@@ -33,7 +33,7 @@ from activities._lent import Lent
 from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
 from activities._options import ModelOptions
-from activities._reported_usage import reports_usage, tier_in, usage_of
+from activities._reported_usage import reports_usage, tier_in, usage_in, usage_of
 from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
@@ -478,8 +478,7 @@ class ModelTurn:
         received = _received(captured, withheld=clean != answer)
         answer = clean
         tokens = _reply_tokens(answer, call.encoding)
-        reported = usage_of(answer.usage) if reports_usage(captured) else None
-        usage = reported or _counted(ready.tokens, tokens)
+        usage = _reported(answer, captured) or _counted(ready.tokens, tokens)
         # Read once more: an attempt that was in flight at the beginning may have failed since.
         failed = self._attempts_before() if captured.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(
@@ -513,7 +512,8 @@ class ModelTurn:
         """The price of the call in US dollars; where the provider reported no usage, that of an
         estimate.
         """
-        known = usage.reported and self._options.price is None
+        # litellm's usage has more in it that has prices; but it may not be what is booked.
+        known = self._options.price is None and usage_of(answer.usage) == usage
         if not known:
             return cost_of(self._options, usage)
         return price(self._options, answer.usage, tier_in(self._captured.content))
@@ -584,6 +584,15 @@ def _thought(block: dict[str, Any]) -> str:
     """The readable text of a thinking block, or of a reasoning item's summary."""
     parts = [part for part in block.get("summary") or () if isinstance(part, dict)]
     return "".join([str(block.get("thinking", "")), *(str(part.get("text", "")) for part in parts)])
+
+
+def _reported(answer: Answer, captured: CapturedCall) -> Usage | None:
+    """What the provider says that the call used; None if it does not, or says what cannot be."""
+    if not reports_usage(captured):
+        return None
+    usage = usage_of(answer.usage)
+    # litellm drops it where it reads a response through aiohttp, and says that it is nothing.
+    return usage_in(captured.content) if usage is not None and usage.total == 0 else usage
 
 
 def _counted(prompt: int, reply: int) -> Usage:

@@ -158,4 +158,5 @@ def _is_count(value: Any) -> bool:
 
 def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int:
     numbers = (usage.get(name) for name in names)
-    return next((n for n in numbers if isinstance(n, int) and not isinstance(n, bool)), 0)
+    # Some servers write whole numbers as 12.0.
+    return next((int(n) for n in numbers if isinstance(n, int | float) and n is not True), 0)

@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from activities._options import ModelOptions
 from runtime.archive.forms import Capture
 from runtime.archive.requests import RequestReader
+from runtime.base.values import Usage
 from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
@@ -98,6 +99,16 @@ async def test_a_response_that_breaks_off_is_kept_as_far_as_it_came() -> None:
     (attempt,) = job.archive.attempts(RUN, 1)
     assert (attempt.capture, failed.value.type) == (Capture.WIRE, "StreamBroken")
     assert job.archive.failed_response(attempt.key) == b"{half"
+
+
+async def test_what_a_reply_states_is_booked() -> None:
+    """litellm reads no usage there, and says that it was nothing."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+    price = {"input": 2.0, "output": 10.0}
+    async with openai_server(lambda _m, _n: {"text": "Hello.", "usage": usage}).serving() as server:
+        reply = await Job(model_at(server, price=price)).take_turn()
+    assert reply.usage == Usage(prompt=1000, completion=100)
+    assert reply.cost_usd == pytest.approx(0.003)
 
 
 def test_it_is_not_asked_for_a_stream() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
+from activities._reported_usage import usage_in
 from activities.contracts import TurnReply
 from activities.metered import Metered
 from runtime.base.spec.models import Amount, Budget
@@ -84,6 +86,12 @@ async def test_an_attempt_that_failed_is_estimated_as_well(said: int) -> None:
             await Job(model_at(server)).take_turn()
     (spent,) = failed.value.details
     assert (spent.usage.prompt, spent.usage.reported) == (COUNTED.prompt, False)
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    """Of an attempt that failed too."""
+    said = {"prompt_tokens": 1000.0, "completion_tokens": 100.0}
+    assert usage_in(json.dumps({"usage": said}).encode()) == Usage(prompt=1000, completion=100)
 
 
 @pytest.mark.parametrize(
