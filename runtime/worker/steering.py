@@ -23,6 +23,9 @@ CUT, RISE, LEAST_SHARE = 0.7, 1.05, 0.1
 and where that ends.
 """
 
+_MOST_CHARS = 64
+"""Characters of a header that tells a time; what is longer tells none, and is not searched."""
+
 _PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -65,6 +68,8 @@ def seconds_in(text: str, now: float) -> float:
     """The seconds from ``now`` on that a header tells: ``6m0s``, ``120ms``, ``2.5``, or a time; 0
     where it tells none.
     """
+    if len(text) > _MOST_CHARS:
+        return 0.0
     parts = _PART.findall(text)
     try:
         if parts and "".join(number + unit for number, unit in parts) == text:

@@ -8,6 +8,7 @@ from runtime.base.spec.limits import Routes, fairness_key, limited_by
 from runtime.base.spec.models import Limit
 from runtime.server.rates import FIRST_TOKENS, Account
 from runtime.worker.steering import LEAST_SHARE, Meter, seconds_in, steered
+from tests.work import work
 
 NOW = 1_800_000_000.0
 
@@ -122,6 +123,12 @@ def test_headers_say_when_there_is_more(headers: dict[str, str], seconds: float)
 def test_the_spellings_of_a_time_to_come(text: str, seconds: float) -> None:
     """As headers tell it."""
     assert seconds_in(text, NOW) == seconds
+
+
+def test_a_time_of_any_length_is_read_in_proportion_to_it() -> None:
+    """Whoever answers a call writes the header, and its reading holds up all other calls."""
+    small, large = (lambda size=size: seconds_in("1" * size + "x", NOW) for size in (1_000, 16_000))
+    assert work(large) < 64 * (work(small) + 0.001)
 
 
 def test_what_the_server_keeps_is_read_back() -> None:
