@@ -45,6 +45,7 @@ from runtime.history.condensers.settings import contradiction
 from runtime.jobsfile.problems import Location, Problems
 from runtime.jobsfile.written import (
     MAX_OPTION_BYTES,
+    REPLY_LIMITS,
     SET_BY_HOLDFAST,
     STORE_SCHEMES,
     WrittenApprovals,
@@ -399,6 +400,12 @@ class Resolver:
         for key in sorted(SET_BY_HOLDFAST & options.keys()):
             hint = "it is called 'name' here" if key == "model" else "Holdfast sets it"
             self._problems.add((*at, key), f"not an option of a jobs file; {hint}")
+        # What stands there takes the place of what the request would have.
+        body = options.get("extra_body")
+        names = body.keys() if isinstance(body, dict) else set[str]()
+        for key in sorted((SET_BY_HOLDFAST | REPLY_LIMITS) & names):
+            own = "write it beside 'extra_body'" if key in REPLY_LIMITS else "Holdfast sets it"
+            self._problems.add((*at, "extra_body", key), f"not for the body of a request; {own}")
         for option, name, value in headers_in(options):
             if is_withheld(value):
                 self._problems.add(

@@ -105,6 +105,9 @@ SET_BY_HOLDFAST = frozenset(
 )
 """Arguments of the litellm call that a jobs file may not give, since the model activity does."""
 
+REPLY_LIMITS = frozenset({"max_completion_tokens", "max_output_tokens", "max_tokens"})
+"""Options that bound a reply: where less of a budget is left, the model activity asks for less."""
+
 # A token is often a piece of text: only where a name says what it opens is it a secret.
 _SECRET_KEY = re.compile(
     r"(^|_)(api_?key|apikey|password|secret|credentials?|authorization|access_key"

@@ -243,6 +243,17 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
             "model.messages: not an option of a jobs file; Holdfast sets it",
         ),
         (
+            "{name: x, extra_body: {n: 8}}",
+            "model.extra_body.n: not for the body of a request; Holdfast sets it",
+        ),
+        (
+            "{name: x, extra_body: {max_tokens: 9000}}",
+            (
+                "model.extra_body.max_tokens: not for the body of a request; write it beside"
+                " 'extra_body'"
+            ),
+        ),
+        (
             "{name: x, model: y}",
             "model.model: not an option of a jobs file; it is called 'name' here",
         ),
