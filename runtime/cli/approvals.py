@@ -10,6 +10,7 @@ import typer
 from runtime.cli.exit_codes import DIFFERENCE
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, say
+from runtime.cli.text import escaped
 
 
 def command(store: Store = None, json: Json = False) -> None:
@@ -54,4 +55,5 @@ def _say(rows: list[dict[str, Any]]) -> None:
             f"{name}={json_module.dumps(value, ensure_ascii=False)}"
             for name, value in row["kwargs"].items()
         ]
-        say(f"{row['job']}@{row['turn']}  {row['tool']}({', '.join(arguments)})  {row['asked_at']}")
+        call = escaped(f"{row['tool']}({', '.join(arguments)})")
+        say(f"{row['job']}@{row['turn']}  {call}  {row['asked_at']}")

@@ -2,17 +2,19 @@
 
 A terminal obeys what it is sent: control sequences can hide text, rewrite lines that were already
 shown, set the clipboard or the window's title. Here they are removed; line feeds and tabs stay.
+What a terminal would take for the text of a title or a link stays too: to a shell it is a command.
 """
 
 from __future__ import annotations
 
+import json
 import re
 
 _UNSAFE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: ECMA-48 section 5.4
-    # OSC, DCS, SOS, PM, APC
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
-    r"|\x1b[ -/]*[0-~]"  # every other escape sequence
+    # Every other escape sequence, the beginnings and ends of strings among them (OSC, DCS, SOS, PM,
+    # APC): what is between these is text.
+    r"|\x1b[ -/]*[0-~]"
     # C0 but for tab and line feed, delete, C1; what is left of broken sequences
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
     # bidirectional embeddings, overrides, isolates: Unicode annex 9
@@ -26,6 +28,13 @@ def clean(text: str) -> str:
     U+FFFD.
     """
     return _SURROGATE.sub("\ufffd", _UNSAFE.sub("", text))
+
+
+def escaped(text: str) -> str:
+    """``text`` on one line, with the escape that JSON has for each character that nobody would see:
+    what somebody decides by, such as a command or a path, is shown as it is.
+    """
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def one_line(text: str) -> str:

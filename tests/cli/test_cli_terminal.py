@@ -68,7 +68,7 @@ def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
         "  terminal/refusing  failed",
         "  terminal/failing  failed",
     ]
-    assert "BadRequestError: no way (HTTP 400)" in plain
+    assert "BadRequestError: no 0;title way (HTTP 400)" in plain
     assert not CONTROLS.search(
         _on_a_terminal(cli, "show", "terminal/hostile@1", "--part", "wire-response")[1].replace(
             "\r", ""

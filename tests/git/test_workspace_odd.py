@@ -68,3 +68,16 @@ def test_the_table_counts_names_that_look_alike_once_each(literal: str) -> None:
     stat = differences(trees, empty, after).stat
     assert " 2 files changed, 2 insertions(+)" in stat
     assert (" b\\xff " in stat) is (literal != "b\\xff/below")
+
+
+def test_a_name_is_told_on_one_line(cli: CommandLine, tmp_path: Path) -> None:
+    """As it is, with escapes: it hides nothing, and is no other file's line."""
+    after = {"new\nM README.md": b"1\n", "a\x1b]0;b\x07c": b"2\n"}
+    hands_job(open_store(str(cli.home / "archive")), {}, [("x", after)], job="named")
+    listed = cli("workspace", "ls", "named").out.splitlines()
+    assert [line.split(maxsplit=2)[2] for line in listed[1:-1]] == [
+        "a\\u001b]0;b\\u0007c",
+        "new\\nM README.md",
+    ]
+    told = cli("workspace", "apply", "named", "--to", tmp_path, "--dry-run").out.splitlines()
+    assert told[1:] == ["A a\\u001b]0;b\\u0007c", "A new\\nM README.md"]

@@ -13,6 +13,7 @@ from runtime.base.plurals import counted
 from runtime.cli.chosen import Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
+from runtime.cli.text import escaped
 from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _tell(at: At, root: Path, planned: Sequence[Planned]) -> None:
     for one in planned:
         letter = {"conflict": "C", "kept": "-"}.get(one.fate, one.letter)
         why = one.why or ("merged with your changes" if one.fate == "merge" else "")
-        say(f"{letter} {shown(one.path)}" + (f"  ({why})" if why else ""))
+        say(f"{letter} {escaped(shown(one.path))}" + (f"  ({why})" if why else ""))
     if not planned:
         say("nothing to change: it has all of it")
 

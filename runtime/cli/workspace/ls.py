@@ -12,6 +12,7 @@ from runtime.base.plurals import counted
 from runtime.cli.chosen import Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
+from runtime.cli.text import escaped
 from runtime.cli.workspace.chosen import JobAtVersion, chosen_version
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def command(
     say(f"{at.of.name}@{at.turn}  {at.version}")
     for place, entry in entries:
         target = f" -> {shown(entry.content)}" if entry.kind == "l" else ""
-        say(f"{_mode(entry)}  {entry.size:>12,}  {shown(place)}{target}")
+        say(f"{_mode(entry)}  {entry.size:>12,}  {escaped(shown(place) + target)}")
     files = [entry for _, entry in entries if entry.is_file]
     say(f"{counted(len(files), 'file')}, {sum(entry.size for entry in files):,} bytes")
 
