@@ -332,6 +332,9 @@ def _set_up() -> Any:
     # litellm's own models make pydantic warn; its users can do nothing about it.
     warnings.filterwarnings("ignore", message=".*ReadOnly.* qualifier", category=UserWarning)
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
+    # And without this it takes variables from the first file ``.env`` above the place where it is
+    # installed, whoever put that there: where prompts and keys go, what tools may have.
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     lite: Any = import_module("litellm")
     # It prints "Give Feedback / Get Help" to stdout with each error, where commands print JSON.
     lite.suppress_debug_info = True
