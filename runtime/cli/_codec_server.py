@@ -5,8 +5,8 @@ Temporal's protocol: ``POST …/decode`` and ``…/encode`` with ``{"payloads": 
 base64}, "data": base64}]}``, answered in the same form (docs.temporal.io/codec-server). Payloads
 that hold no reference come back as they are.
 
-Payloads that are compressed are shown as they were. With a ``Token`` it answers those alone who
-send it. With keys it also decrypts: a payload that is encrypted is shown by its own key, wherever
+Payloads that are compressed are shown as they were. It answers those alone who send its ``Token``.
+With keys it also decrypts: a payload that is encrypted is shown by its own key, wherever
 it stands, since the protocol does not tell of which workflow it is. What is to be encoded comes
 back as it is: it would have to be signed for its place.
 """
@@ -59,16 +59,16 @@ _UNREADABLE = (ArchiveError, ValidationError, ValueError, KeyError, TypeError, A
 
 def make_server(
     store: ObjectStore,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    origins: frozenset[str] = frozenset(),
-    token: Token | None = None,
+    host: str,
+    port: int,
+    origins: frozenset[str],
+    token: Token,
     keys: EncryptionKeys | None = None,
 ) -> ThreadingHTTPServer:
     """A server, not yet serving; ``server_address`` tells the port.
 
-    It serves pages of this machine and of ``origins``, and whoever sends the ``token`` if there is
-    one; with ``keys`` it decrypts.
+    It serves pages of this machine and of ``origins``, and whoever sends the ``token``; with
+    ``keys`` it decrypts.
 
     Raises:
         OSError: if the address cannot be had.
@@ -242,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
     objects: ObjectStore
     allowed: frozenset[str]
     local: bool
-    wanted: Token | None
+    wanted: Token
     opened_with: EncryptionKeys | None
     server_version = "holdfast-codec"
     # The header would tell everybody Python's version.
@@ -260,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Somebody looks what this is, or enters the token."""
         if not self._welcome():
             return
-        if self.wanted is not None and self.path == LOGIN:
+        if self.path == LOGIN:
             self._answer(HTTPStatus.OK, FORM, "text/html")
         else:
             self._answer(
@@ -277,7 +277,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         operation = self.path.partition("?")[0].rpartition("/")[2]
         length = self.headers.get("content-length", "")
-        login = self.wanted is not None and self.path == LOGIN
+        login = self.path == LOGIN
         if operation not in {"decode", "encode"} and not login:
             self._refuse(HTTPStatus.NOT_FOUND, "there are /decode and /encode")
         elif not length.isdigit():
@@ -324,10 +324,10 @@ class _Handler(BaseHTTPRequestHandler):
         authorization, cookies = (
             self.headers.get(name, "") for name in ("authorization", "cookie")
         )
-        return self.wanted is None or self.wanted.is_sent(authorization, cookies)
+        return self.wanted.is_sent(authorization, cookies)
 
     def _enter(self, form: bytes) -> None:
-        if self.wanted is None or not self.wanted.is_entered(form):
+        if not self.wanted.is_entered(form):
             self._refuse(HTTPStatus.UNAUTHORIZED, "this is not the token")
             return
         self._answer(

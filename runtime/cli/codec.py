@@ -39,8 +39,8 @@ def command(
         typer.Option(
             "--token-file",
             metavar="FILE",
-            help="Answer those alone who send the token in this file (HOLDFAST_CODEC_TOKEN). Where"
-            " there are encryption keys, a new one is told by default.",
+            help="Answer those alone who send the token in this file (HOLDFAST_CODEC_TOKEN). By"
+            " default a new one is told.",
             show_default=False,
         ),
     ] = None,
@@ -48,10 +48,10 @@ def command(
 ) -> None:
     """Serve prompts and replies to Temporal's web UI, until Ctrl-C.
 
-    In place of references: 'temporal --codec-endpoint URL workflow show', or the UI's data encoder
-    settings. With HOLDFAST_ENCRYPTION_KEYS what is encrypted is shown to those who send the token:
-    --codec-auth 'Bearer TOKEN', or entered once at URL/login for the UI, whose settings then say to
-    include credentials.
+    In place of references, and with HOLDFAST_ENCRYPTION_KEYS of what is encrypted, to those who
+    send the token: 'temporal --codec-endpoint URL --codec-auth "Bearer TOKEN" workflow show', or
+    the UI's data encoder settings, which then say to include credentials, once it was entered at
+    URL/login.
     """
     from runtime.cli._codec_server import make_server
     from runtime.cli._codec_token import new_token, token_of
@@ -60,8 +60,8 @@ def command(
 
     keys, token = encryption_keys(), token_of(token_file)
     told = None
-    if keys is not None and token is None:
-        # What is encrypted is for nobody by chance: other users of this machine reach the port.
+    if token is None:
+        # The archive is for nobody by chance: other users of this machine reach the port.
         token = told = new_token()
     objects = archive_to_read(store)
     try:
@@ -70,12 +70,12 @@ def command(
         )
     except OSError as error:
         raise InputError(f"{host}:{port} cannot be served: {error.strerror or error}") from error
-    asked = "" if token is None else f" --codec-auth 'Bearer {told.text if told else 'TOKEN'}'"
-    _serve(server, f"http://{host}:{server.server_address[1]}", asked)
+    sent = told.text if told else "TOKEN"
+    _serve(server, f"http://{host}:{server.server_address[1]}", sent)
 
 
-def _serve(server: HTTPServer, address: str, asked: str) -> None:
-    """Serve until a signal asks for the end; ``asked`` is what the CLI is to say more."""
+def _serve(server: HTTPServer, address: str, token: str) -> None:
+    """Serve until a signal asks for the end; ``token`` is what the CLI is to send."""
     import signal
     import threading
 
@@ -88,8 +88,8 @@ def _serve(server: HTTPServer, address: str, asked: str) -> None:
     serving.start()
     say(f"codec endpoint: {address}")
     note(
-        f"use it with: temporal --codec-endpoint {address}{asked} workflow show --workflow-id"
-        " holdfast/BATCH/JOB"
+        f"use it with: temporal --codec-endpoint {address} --codec-auth 'Bearer {token}' workflow"
+        " show --workflow-id holdfast/BATCH/JOB"
     )
     stop.wait()
     server.shutdown()

@@ -24,12 +24,14 @@ from tests.cli.temporal_cli import history
 
 pytestmark = pytest.mark.server
 _JSON = b64encode(b"json/plain").decode()
+TOKEN = "a-token-of-this-test"
+BEARER = f"Bearer {TOKEN}"
 
 
 @contextmanager
 def codec(cli: CommandLine, *arguments: str) -> Iterator[str]:
-    """The endpoint's address while it serves."""
-    process = cli.start("codec", *arguments)
+    """The endpoint's address while it serves those with ``TOKEN``."""
+    process = cli.start("codec", *arguments, HOLDFAST_CODEC_TOKEN=TOKEN)
     assert process.stdout is not None
     yield process.stdout.readline().removeprefix("codec endpoint: ").strip()
     process.send_signal(signal.SIGINT)
@@ -86,9 +88,10 @@ def test_temporals_cli_shows_prompts_and_replies(cli: CommandLine) -> None:
     assert cli("run", file).code == 0
     workflow = "holdfast/codec/one"
     with codec(cli) as address:
-        plain, read = shown(cli, workflow, None), shown(cli, workflow, address)
+        sent = ("--codec-auth", BEARER)
+        plain, read = shown(cli, workflow, None), shown(cli, workflow, address, *sent)
         # The CLI may put the namespace before the path.
-        assert shown(cli, workflow, f"{address}/{{namespace}}") == read
+        assert shown(cli, workflow, f"{address}/{{namespace}}", *sent) == read
     assert len(plain) == len(read)
     assert not any("prompt" in value for value in plain)
     # The first call, with all that a model is told first, is too long to be left as it is.
@@ -136,9 +139,11 @@ def test_payloads_without_references_come_back_as_they_are(cli: CommandLine) -> 
     body = json.dumps({"payloads": payloads})
     with codec(cli) as address:
         for path in ("/decode", "/encode", "/holdfast/decode"):
-            answer = ask(address, "POST", path, body, content_type="application/json")
+            answer = ask(
+                address, "POST", path, body, content_type="application/json", authorization=BEARER
+            )
             assert (answer.status, json.loads(answer.body)) == (200, {"payloads": payloads})  # type: ignore[attr-defined]
-        assert ask(address, "POST", "/decode", "{}").status == 400
+        assert ask(address, "POST", "/decode", "{}", authorization=BEARER).status == 400
         assert ask(address, "POST", "/other", body).status == 404
         assert ask(address, "GET", "/").status == 200
 
@@ -152,7 +157,13 @@ def test_what_is_shown_has_a_bound(cli: CommandLine) -> None:
     }
     with codec(cli) as address:
         answers = [
-            ask(address, "POST", "/decode", json.dumps({"payloads": [one] * count}))
+            ask(
+                address,
+                "POST",
+                "/decode",
+                json.dumps({"payloads": [one] * count}),
+                authorization=BEARER,
+            )
             for count in (2, 26)
         ]
         assert [answer.status for answer in answers] == [200, 413]
@@ -171,18 +182,15 @@ def test_only_pages_of_this_machine_and_named_ones_are_served(cli: CommandLine) 
         )
         assert (asked.status, asked.headers["access-control-allow-origin"]) == (204, ui)
         assert re.search("x-namespace", asked.headers["access-control-allow-headers"])
-        assert (
-            ask(
-                address, "POST", "/decode", '{"payloads": []}', origin="https://cloud.temporal.io"
-            ).status
-            == 200
-        )
-        evil = ask(address, "POST", "/decode", '{"payloads": []}', origin="https://evil.example")
+
+        def decode(**headers: str) -> http.client.HTTPResponse:
+            empty = '{"payloads": []}'
+            return ask(address, "POST", "/decode", empty, authorization=BEARER, **headers)
+
+        assert decode(origin="https://cloud.temporal.io").status == 200
+        evil = decode(origin="https://evil.example")
         assert (evil.status, evil.headers["access-control-allow-origin"]) == (403, None)
-        assert (
-            ask(address, "POST", "/decode", '{"payloads": []}', host="evil.example:80").status
-            == 403
-        )
+        assert decode(host="evil.example:80").status == 403
 
 
 def test_a_port_that_is_taken_is_an_error(cli: CommandLine, tmp_path: Path) -> None:
@@ -191,9 +199,6 @@ def test_a_port_that_is_taken_is_an_error(cli: CommandLine, tmp_path: Path) -> N
         port = str(urlsplit(address).port)
         done = cli.finished(cli.start("codec", "--port", port))
         assert (done.code, f"127.0.0.1:{port} cannot be served" in done.err) == (2, True)
-
-
-TOKEN = "a-token-of-this-test"
 
 
 def test_what_is_encrypted_is_shown_to_those_with_the_token(
@@ -274,11 +279,14 @@ def test_who_sends_the_token(cli: CommandLine, tmp_path: Path) -> None:
         assert status(cookie=cookie.partition(";")[0], origin=evil) == 403
 
 
-def test_a_token_is_made_where_there_are_keys(
-    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("keys", ["", f"one {b64encode(b'k' * 32).decode()}"])
+def test_a_token_is_made_where_there_is_none(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, keys: str
 ) -> None:
-    """With keys and no token, a new one is told on the terminal, and needed."""
-    monkeypatch.setenv("HOLDFAST_ENCRYPTION_KEYS", f"one {b64encode(b'k' * 32).decode()}")
+    """With keys and without, a new one is told on the terminal, and needed: other users of the
+    machine reach the port, and may not read the archive.
+    """
+    monkeypatch.setenv("HOLDFAST_ENCRYPTION_KEYS", keys)
     process = cli.start("codec")
     assert process.stdout is not None
     assert process.stderr is not None
