@@ -27,6 +27,9 @@ R = TypeVar("R")
 SANDBOX_TRIES = 3
 """How often a command is run whose sandbox somebody kills: each time from the files before it."""
 
+TOLD_DROPPED = 50
+"""Lines of what no version can hold: a command may leave any number of such."""
+
 SHOWN_CHARS = 6_000
 """Characters of each end of a stream that a statement is given."""
 
@@ -207,7 +210,9 @@ def _value(
     notes = [finished.stopped] if finished.stopped else []
     if finished.output_cut:
         notes.append("it printed more than is kept")
-    notes += [redactor.text(line) for line in dropped]
+    notes += [redactor.text(line) for line in dropped[:TOLD_DROPPED]]
+    if len(dropped) > TOLD_DROPPED:
+        notes.append(f"and {len(dropped) - TOLD_DROPPED:,} more such were dropped")
     return {
         "exit_code": finished.exit_code,
         **{name: _shown(texts[name], f"{where}/{name}") for name in ("stdout", "stderr")},

@@ -11,6 +11,7 @@ import asyncio
 import base64
 import contextvars
 import errno
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,7 @@ from runtime.base.digests import digest_bytes
 from runtime.base.errors import ArchiveError, HoldfastError
 from runtime.base.failpoints import failpoint
 from runtime.base.kept import Busy
+from runtime.base.path_lengths import too_long
 from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxFailed, SandboxKilled, SandboxUnavailable
@@ -226,10 +228,12 @@ class HandsActivities:
         leave = excluded(request.writable.exclude)
         # A directory that is being written to is copied again as a whole.
         for _ in range(_TRIES):
-            taken = take(Path(place), leave, self._digests)
             try:
+                taken = take(Path(place), leave, self._digests)
                 base = self._trees.write_base(taken.tree, _reader(Path(place), taken.tree))
-            except (_Changing, FileNotFoundError):
+            except (_Changing, FileNotFoundError, NotADirectoryError):
+                if not Path(place).is_dir():
+                    raise
                 continue
             return base.tree.version, taken.dropped
         raise _Changing(f"{place} was changed each time while it was copied")
@@ -277,6 +281,9 @@ class HandsActivities:
             edited = self._edited(before, change.operation, change.arguments)
             leave = excluded(change.writable.exclude)
             for path, entry in edited.changes.items():
+                if entry is not None and too_long(path):
+                    # Before anything is made of it: no host could lay it out, now or ever.
+                    raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
                 if entry is not None and leave.above(path):
                     raise PermissionError(
                         errno.EACCES, "The workspace leaves such files out (exclude)", path

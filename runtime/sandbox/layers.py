@@ -12,12 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from runtime.base.path_lengths import too_long
 from runtime.sandbox.command import Place
-
-MOST_PATH_BYTES = 3072
-"""The longest path in a workspace: below a directory of any host it must stay within the kernel's
-4,096.
-"""
 
 _MOST_MOUNT_BYTES = 4096
 _MOST_LAYERS = 500
@@ -142,8 +138,8 @@ def _beneath(directory: str) -> list[tuple[str, int]]:
 
 def _changed(full: str, path: str, *, deleted_as_files: bool) -> Changed:
     status = os.lstat(full)
-    if len(os.fsencode(path)) > MOST_PATH_BYTES:
-        return Changed(path, "dropped", reason=f"longer than {MOST_PATH_BYTES:,} bytes as a path")
+    if reason := too_long(path):
+        return Changed(path, "dropped", reason=reason)
     mode = stat.S_IMODE(status.st_mode) & 0o777
     if stat.S_ISDIR(status.st_mode):
         _own(full, status.st_mode)

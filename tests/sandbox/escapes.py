@@ -681,7 +681,8 @@ USE = (
     Escape(
         "long-names",
         "leave names and paths that nobody can read or delete",
-        "the kernel's limits; deeper paths than 3,072 bytes are dropped, and all can be deleted",
+        "the kernel's limits; paths of more than 200 names or 3,072 bytes are dropped, and all can be"
+        " deleted",
         "refused: ENAMETOOLONG",
         """
         for _ in range(300):

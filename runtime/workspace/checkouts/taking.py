@@ -5,15 +5,18 @@ No link is followed, and what is no file, link or directory is left out and name
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.archive.trees import CHANGE_BYTES, TooMuch
 from runtime.base.digests import digest_bytes
+from runtime.base.path_lengths import too_long
 from runtime.sandbox.layers import Changed, changed_in
 from runtime.trees.entries import (
     PERMISSIONS,
@@ -29,6 +32,8 @@ from runtime.workspace.fingerprints import FingerprintCache, Identity
 from runtime.workspace.walk import READ, SPECIAL_KINDS
 
 _CHUNK = 1 << 20
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_REPLACED = "It was replaced while it was looked through"
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,8 @@ class Digests:
         self._known = known or FingerprintCache(300_000)
         self._now = now
 
-    def entry(self, path: str | Path, status: os.stat_result) -> Entry:
-        """The entry of a regular file.
+    def entry(self, path: str, status: os.stat_result, *, at: int | None = None) -> Entry:
+        """The entry of a regular file; its path is from the directory open as ``at``, if one is.
 
         Raises:
             OSError: if it cannot be read.
@@ -100,20 +105,23 @@ class Digests:
         known = self._known.get(Identity.of(status))
         if known is None:
             started = self._now()
-            data, before, after = read_file(path)
+            data, before, after = read_file(path, at=at)
             known = digest_bytes(data)
             self._known.put(Identity.of(before), Identity.of(after), known, read_at=started)
             return Entry(Kind.FILE, status.st_mode & PERMISSIONS, len(data), known)
         return Entry(Kind.FILE, status.st_mode & PERMISSIONS, status.st_size, known)
 
 
-def read_file(path: str | Path) -> tuple[bytes, os.stat_result, os.stat_result]:
-    """A regular file's bytes, and its status before and after.
+def read_file(
+    path: str | Path, *, at: int | None = None
+) -> tuple[bytes, os.stat_result, os.stat_result]:
+    """A regular file's bytes, and its status before and after; its path is from the directory open
+    as ``at``, if one is.
 
     Raises:
         OSError: if it is none, or cannot be read.
     """
-    file = os.open(path, READ)
+    file = os.open(path, READ, dir_fd=at)
     try:
         before = os.fstat(file)
         if not stat.S_ISREG(before.st_mode):
@@ -136,17 +144,23 @@ def take(root: Path, leave: Excluded, digests: Digests) -> Taken:
     entries: dict[str, Entry | None] = {}
     dropped: list[str] = []
     left: list[str] = []
-    for path, place, status in _walk(root, "", leave, left):
-        mode = status.st_mode
-        if stat.S_ISDIR(mode):
-            entries[path] = directory_entry(mode)
-        elif stat.S_ISLNK(mode):
-            entries[path] = link_entry(os.readlink(place))  # noqa: PTH115 bytes that are no UTF-8
-        elif stat.S_ISREG(mode):
-            entries[path] = digests.entry(place, status)
-        else:
-            left.append(path)
-            dropped.append(dropped_line(path, SPECIAL_KINDS.get(stat.S_IFMT(mode), "no file")))
+    for one in _walk(root, leave, left):
+        mode = one.status.st_mode
+        with _naming(f"{root}/{one.path}"):
+            if reason := too_long(one.path):
+                left.append(one.path)
+                dropped.append(dropped_line(one.path, reason))
+            elif stat.S_ISDIR(mode):
+                entries[one.path] = directory_entry(mode)
+            elif stat.S_ISLNK(mode):
+                target = os.readlink(one.name, dir_fd=one.directory)
+                entries[one.path] = link_entry(target)
+            elif stat.S_ISREG(mode):
+                entries[one.path] = digests.entry(one.name, one.status, at=one.directory)
+            else:
+                left.append(one.path)
+                kind = SPECIAL_KINDS.get(stat.S_IFMT(mode), "no file")
+                dropped.append(dropped_line(one.path, kind))
     return Taken(Tree().changed(entries), tuple(dropped), tuple(left))
 
 
@@ -211,17 +225,56 @@ def _hide(changes: dict[str, Entry | None], before: Tree, path: str, upper: Path
             changes[f"{path}/{name}"] = None
 
 
-def _walk(
-    root: Path, folder: str, leave: Excluded, left: list[str]
-) -> Iterator[tuple[str, str, os.stat_result]]:
-    with os.scandir(root / folder) as listed:
-        entries = sorted(listed, key=lambda entry: entry.name)
-    for entry in entries:
-        path = f"{folder}/{entry.name}" if folder else entry.name
-        directory = entry.is_dir(follow_symlinks=False)
-        if leave.has(path, directory=directory):
-            left.append(path)
-            continue
-        yield path, entry.path, entry.stat(follow_symlinks=False)
-        if directory:
-            yield from _walk(root, path, leave, left)
+@dataclass(frozen=True)
+class _Seen:
+    """A path, and its name in a directory that is open until the next is seen."""
+
+    path: str
+    directory: int
+    name: str
+    status: os.stat_result
+
+
+def _walk(root: Path, leave: Excluded, left: list[str]) -> Iterator[_Seen]:
+    """All that is in a directory, each directory before what is in it.
+
+    Whoever changes it meanwhile: a directory that has become a link is not gone through.
+    """
+    waiting: list[tuple[str, os.stat_result | None]] = [("", None)]
+    while waiting:
+        folder, known = waiting.pop()
+        directory = os.open(f"{root}/{folder}", _LIST)
+        try:
+            if known is not None and not os.path.samestat(known, os.fstat(directory)):
+                raise FileNotFoundError(errno.ENOENT, _REPLACED, f"{root}/{folder}")
+            inner: list[tuple[str, os.stat_result | None]] = []
+            for entry in _listed(directory):
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                with _naming(f"{root}/{path}"):
+                    status = entry.stat(follow_symlinks=False)
+                if leave.has(path, directory=stat.S_ISDIR(status.st_mode)):
+                    left.append(path)
+                    continue
+                yield _Seen(path, directory, entry.name, status)
+                if stat.S_ISDIR(status.st_mode) and not too_long(path):
+                    inner.append((path, status))
+        finally:
+            os.close(directory)
+        # Reversed, as the last one is taken first: names come in their order.
+        waiting.extend(reversed(inner))
+
+
+def _listed(directory: int) -> list[os.DirEntry[str]]:
+    with os.scandir(directory) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """The system names what it was asked for, which is a name alone."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, path) from None
