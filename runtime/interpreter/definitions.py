@@ -31,6 +31,8 @@ _NOWHERE: Final = "0x0"
 
 _LAMBDA: Final = "<lambda>"
 _DYNAMIC: Final = frozenset({"setattr", "exec", "eval"})
+_LINE: Final = re.compile(r".*?(?:\r\n|\n|\r|\Z)", re.DOTALL)
+"""A line as the parser counts them, with its end."""
 
 
 class Definitions(Compact):
@@ -121,7 +123,8 @@ class _Defined(ast.NodeVisitor):
     """What one statement's tree defines."""
 
     def __init__(self, source: str) -> None:
-        self._source = source
+        # Once for all definitions, and in bytes, in which the parser counts columns.
+        self._lines = [line.encode() for line in _LINE.findall(source)]
         self._class = ""
         self._self = ""
         self.classes: dict[str, set[str]] = {}
@@ -175,8 +178,17 @@ class _Defined(ast.NodeVisitor):
             case _:
                 self.generic_visit(node)
 
-    def _define(self, name: str, node: ast.AST) -> None:
-        self.sources.setdefault(name, []).append(ast.get_source_segment(self._source, node) or "")
+    def _define(self, name: str, node: ast.stmt | ast.expr) -> None:
+        self.sources.setdefault(name, []).append(self._text(node))
+
+    def _text(self, node: ast.stmt | ast.expr) -> str:
+        """As ``ast.get_source_segment``, which looks through the whole source each time."""
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        lines = self._lines[first : last + 1]
+        # The end before the beginning: both may be in one line.
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b"".join(lines).decode()
 
 
 @lru_cache(maxsize=8)
