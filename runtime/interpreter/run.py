@@ -410,7 +410,7 @@ class StatementRun:
                 raise
             except MontyError as error:
                 self.exception = explained(self._exception(error), self._warnings)
-                if _TIME_LIMIT.match(self.exception.message):
+                if _out_of_time(self.exception):
                     raise pool.NoVerdict(
                         f"the interpreter was slow: {self.exception.message}"
                     ) from error
@@ -657,6 +657,12 @@ def _resume(snapshot: SyncSnapshot, answer: Answer, handles: Handles) -> SyncSna
             )
         case _:
             return snapshot.resume_not_handled()
+
+
+def _out_of_time(exception: ExceptionInfo) -> bool:
+    # A statement or a tool may say the same words, but what is raised has a traceback.
+    raised = exception.type != "TimeoutError" or exception.trace_summary.startswith("Traceback")
+    return not raised and _TIME_LIMIT.match(exception.message) is not None
 
 
 def _out_of_memory(exception: ExceptionInfo) -> bool:

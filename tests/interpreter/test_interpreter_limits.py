@@ -92,6 +92,27 @@ def test_a_limit_that_counts_is_an_exception(run: Run, source: str, kind: str) -
     assert loop.executions[2].stdout == "2 2000\n"
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise ValueError('turn time limit exceeded')",
+        "raise TimeoutError('feed time limit exceeded: 2s > 1s')",
+        "tell('turn time limit exceeded')",
+    ],
+)
+def test_the_words_of_a_limit_are_no_limit(run: Run, source: str) -> None:
+    """Which a statement or its tool may use as well: its task was tried again for ever."""
+
+    def tell(what: str) -> None:
+        """A tool that is out of time."""
+        raise TimeoutError(what)
+
+    execution = run("x = 1", source, AFTER, tools=[tell]).executions[1]
+    assert execution.exception is not None
+    assert "time limit exceeded" in execution.exception.message
+    assert execution.status is ExecutionStatus.ERROR
+
+
 def test_what_a_process_did_before_changes_no_verdict_on_memory(run: Run) -> None:
     """The interpreter counts a few hundred bytes more in a process that is new, as after a crash
     and in another worker.
