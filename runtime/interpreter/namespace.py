@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from runtime.base.digests import digest_of
+from runtime.base.syntax import tree_of
 from runtime.context.outcomes import NodeRef
 from runtime.interpreter import walk
 from runtime.interpreter.contents import UNBOUND, Contents
@@ -91,6 +93,10 @@ and of all content.
 """
 
 _OWN = "holdfast_"
+OWN_NAMES = f"a name that begins with {_OWN}"
+"""What a statement bound of the framework's, where its source does not tell."""
+
+_PARSED_CHARS = 200_000
 _NAME = re.compile(r"\w+")
 _CONSTANTS = {"All": "-1"}
 """Names of the contract that the interpreter keeps as variables once they were used, with their
@@ -147,6 +153,20 @@ def taken(listing: Iterable[Any], contract: frozenset[str]) -> list[str]:
     )
 
 
+def own_bound(source: str) -> list[str]:
+    """The framework's names that a statement binds, as far as its source tells: the listing goes by
+    them, and shows none of them.
+    """
+    # The parser may make the name of other letters.
+    if (_OWN not in source and source.isascii()) or len(source) > _PARSED_CHARS:
+        return []
+    try:
+        tree = tree_of(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return sorted({name for node in ast.walk(tree) for name in _bound_by(node) if _is_own(name)})
+
+
 def altered(listing: Iterable[Any]) -> list[str]:
     """The variables, and items of them, that hold a handle to which a statement assigned an
     attribute.
@@ -173,7 +193,7 @@ def parse(listing: Iterable[Any], hidden: frozenset[str], contents: Contents | N
     handles: dict[str, str] = {}
     items: dict[str, str] = {}
     for name, (kind, size, text, held) in sorted(listing, key=lambda item: str(item[0])):
-        if name.startswith(_OWN) or name in hidden or kind == UNBOUND:
+        if _is_own(name) or name in hidden or kind == UNBOUND:
             continue
         info = TypeInfo(type=kind, repr=text, size=size)
         variables[name] = info if contents is None else _told(name, info, contents)
@@ -221,6 +241,32 @@ def changed(before: Namespace, after: Namespace) -> list[str]:
     )
     names |= {_root(later) for later, _ in was ^ now}
     return [name for name in new if name in names]
+
+
+def _is_own(name: str) -> bool:
+    return name.startswith(_OWN)
+
+
+def _bound_by(node: ast.AST) -> list[str]:
+    """The names that a node binds itself."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.alias(name=name, asname=asname):
+            return [asname or name]
+        case ast.Global(names=names):
+            return names
+        case (
+            ast.ExceptHandler(name=str(name))
+            | ast.MatchAs(name=str(name))
+            | ast.MatchStar(name=str(name))
+            | ast.MatchMapping(rest=str(name))
+        ):
+            return [name]
+        case _:
+            return []
 
 
 def _told(name: str, info: TypeInfo, contents: Contents) -> TypeInfo:

@@ -268,6 +268,8 @@ class StatementRun:
         status, detail = VerdictStatus.OK, ""
         if checked is not Checked.REFUSED:
             try:
+                if self._waiting is None:
+                    self._keep_own_names(recorded)
                 self._effect, self._waiting = self._run(answer, _Bounds.of(recorded))
             except _TakenBack as taken:
                 self._effect = self._waiting = None
@@ -360,6 +362,14 @@ class StatementRun:
         self.exception, self.session = refusal, self.before
         return Checked.REFUSED
 
+    def _keep_own_names(self, recorded: Verdict | None) -> None:
+        """Take back a statement that binds names of the framework's, unless a record has it ended
+        well: releases before let it.
+        """
+        well = recorded is not None and (recorded.digest or recorded.checked is Checked.PASSED)
+        if not well and (bound := namespace.own_bound(self.source)):
+            raise _TakenBack(VerdictStatus.NAMES, ", ".join(bound))
+
     def _run(self, answer: Answer | None, bounds: _Bounds) -> tuple[Effect | None, bytes | None]:
         try:
             made = self._made(answer, bounds)
@@ -381,7 +391,11 @@ class StatementRun:
                     waiting = session.dump()
                     self._weight = len(waiting)
                     return effect, waiting
-                self.session = self._listed(session, handles)
+                try:
+                    self.session = self._listed(session, handles)
+                # What lists the variables is in the interpreter too, where ``exec`` reaches it.
+                except (AttributeError, LookupError, TypeError, ValueError) as error:
+                    raise _TakenBack(VerdictStatus.NAMES, namespace.OWN_NAMES) from error
         return None, None
 
     def _computed(

@@ -113,6 +113,44 @@ def test_the_words_of_a_limit_are_no_limit(run: Run, source: str) -> None:
     assert execution.status is ExecutionStatus.ERROR
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "holdfast_walk = lambda *a: 'x'",
+        "exec('holdfast_walk = lambda *a: str(1)')",
+        "def holdfast_short(v): return v",
+        "exec('def holdfast_short(v): return v')",
+        "holdfast_mine = 2",
+        "\uff48oldfast_mine = 2",
+        "import json as holdfast_mine",
+        "for holdfast_mine in [2]: pass",
+        "match 2:\n    case holdfast_mine: pass",
+        "def f():\n    global holdfast_mine\nf()",
+    ],
+)
+def test_a_name_of_the_framework_s_cannot_be_bound(run: Run, source: str) -> None:
+    """What lists the variables has such names: the statement is taken back, where its task failed
+    for ever, and where the next statement did not know its variable.
+    """
+    loop = run(BEFORE, CHANGE + source, AFTER)
+    exception = loop.executions[1].exception
+    assert exception is not None
+    assert exception.type == "NameError"
+    assert "holdfast_" in exception.message
+    assert verdicts(loop)[-3].status is VerdictStatus.NAMES
+    assert loop.executions[2].stdout == "1 2000\n"
+
+
+def test_a_record_that_bound_such_a_name_is_executed_as_it_was(workspace: Path) -> None:
+    """Releases before let it."""
+    job = PlainLoop(workspace, statements()).job
+    job.ingest((), 0.0)
+    statement = job.receive(native("holdfast_mine = 2", 1), 0.0)
+    assert statement is not None
+    known = Verdict(checked=Checked.PASSED)
+    assert statement.advance(None, known).verdict.status is VerdictStatus.OK
+
+
 def test_what_a_process_did_before_changes_no_verdict_on_memory(run: Run) -> None:
     """The interpreter counts a few hundred bytes more in a process that is new, as after a crash
     and in another worker.
