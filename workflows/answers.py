@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.executions import ExceptionInfo
     from runtime.interpreter.objections import is_refusal
     from runtime.interpreter.run import Verdict, VerdictStatus
-    from runtime.interpreter.verdicts import Checked
+    from runtime.interpreter.verdicts import Checked, ended_by
     from workflows.calling import result_of
     from workflows.limits import RECORD_TRIES
 
@@ -93,13 +93,15 @@ class Live:
         told = self.execution.get("exception")
         if told is None:
             return Verdict(checked=Checked.PASSED)
+        exception = ExceptionInfo.model_validate(told)
+        if last and (ended := ended_by(exception)) is not None:
+            return ended
         # Other exceptions may be the interpreter's: then the checker is asked again, and need not
         # answer.
         if told["type"] not in REFUSALS:
             return Verdict(checked=Checked.UNKNOWN)
-        refusal = ExceptionInfo.model_validate(told)
-        ran = bool(self.execution.get("effects")) or not is_refusal(refusal)
-        return Verdict(checked=Checked.REFUSED, refusal=None if ran else refusal)
+        ran = bool(self.execution.get("effects")) or not is_refusal(exception)
+        return Verdict(checked=Checked.REFUSED, refusal=None if ran else exception)
 
     def tick_at(self, now: float) -> float:
         """The time at which the turn's tick stands."""

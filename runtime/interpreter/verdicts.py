@@ -95,6 +95,24 @@ def exception_of(verdict: Verdict) -> ExceptionInfo:
     return ExceptionInfo(type=type_, message=f"{what}. {_UNDONE}")
 
 
+def ended_by(told: ExceptionInfo) -> Verdict | None:
+    """The verdict of which an execution tells, if it is one that another process might not come to:
+    how much memory is taken depends on it a little, and who kills one is no matter of statements.
+
+    None of an exception that a statement raised: that has a traceback, whatever it says.
+    """
+    return next((verdict for verdict in _OF_THE_PROCESS if exception_of(verdict) == told), None)
+
+
+_OF_THE_PROCESS = (
+    Verdict(status=VerdictStatus.CRASHED),
+    Verdict(status=VerdictStatus.CRASHED, detail=KILLED),
+    Verdict(status=VerdictStatus.MEMORY),
+    Verdict(status=VerdictStatus.MEMORY, detail=KEPT),
+    Verdict(status=VerdictStatus.MEMORY, detail=KEEPING),
+)
+
+
 def _told(verdict: Verdict) -> tuple[str, str]:
     """The type of the exception, and what happened."""
     match verdict.status:

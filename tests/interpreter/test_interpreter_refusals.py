@@ -10,9 +10,9 @@ import pytest
 from plain_loop import Entry, Run
 
 from runtime.interpreter import checker
-from runtime.interpreter.executions import Execution
-from runtime.interpreter.run import Verdict
-from runtime.interpreter.verdicts import Checked, InterpreterDrift
+from runtime.interpreter.executions import Execution, ExecutionStatus
+from runtime.interpreter.run import Verdict, VerdictStatus
+from runtime.interpreter.verdicts import KEPT, KILLED, Checked, InterpreterDrift, exception_of
 from workflows.answers import Live
 
 SLOW = "x = 0\nwhile x == 0:\n" + "".join(
@@ -61,6 +61,30 @@ def test_an_archived_refusal_is_what_its_statement_is_told_again(run: Run, sourc
 def test_a_statement_that_ran_is_not_taken_for_a_refused_one(run: Run, source: str) -> None:
     """Though it raised what the parser raises."""
     assert foreseen(run(source, "x = 1").executions[0]) == Verdict(checked=Checked.REFUSED)
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict(status=VerdictStatus.CRASHED),
+        Verdict(status=VerdictStatus.CRASHED, detail=KILLED),
+        Verdict(status=VerdictStatus.MEMORY, detail=KEPT),
+    ],
+)
+def test_a_verdict_that_another_process_might_not_come_to_is_obeyed(
+    run: Run, verdict: Verdict
+) -> None:
+    """A frozen replay finds no difference in a statement whose interpreter was killed when it was
+    live; a statement that raises the same words did not end so.
+    """
+    told = exception_of(verdict)
+    (execution,) = run("x = 1").executions[:1]
+    ended = execution.model_copy(update={"exception": told, "status": ExecutionStatus.ERROR})
+    assert foreseen(ended) == verdict
+    raised = run(f"raise {told.type}({told.message!r})").executions[0]
+    assert raised.exception is not None
+    assert raised.exception.message == told.message
+    assert foreseen(raised) == Verdict(checked=Checked.UNKNOWN)
 
 
 def foreseen(execution: Execution) -> Verdict | None:
