@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -127,6 +128,19 @@ def test_a_prefix_with_another_format_is_refused() -> None:
 def test_an_s3_store_tells_the_whole_address(url: str, told: str) -> None:
     """With the options that lead to it, and no credentials: results and memos hand it out."""
     assert str(S3Store.from_url(url)) == told
+
+
+class ListsAPart:
+    """A client of S3 whose server says that there is more, and not where."""
+
+    def list_objects_v2(self, **_: Any) -> dict[str, Any]:
+        return {"Contents": [{"Key": "a/b"}], "IsTruncated": True}
+
+
+def test_a_part_of_a_list_is_not_taken_for_all_of_it() -> None:
+    """What it leaves out would count as what is not there."""
+    with pytest.raises(ArchiveError, match="s3://bucket lists a part of a/"):
+        list(S3Store(ListsAPart(), "bucket").list("a/"))
 
 
 @pytest.mark.parametrize(

@@ -214,9 +214,15 @@ class S3Store:
 
             answer = self._try(f"list {prefix} of", page)
             yield answer
-            token = answer.get("NextContinuationToken")
-            if not answer.get("IsTruncated") or token is None:
+            if not answer.get("IsTruncated"):
                 return
+            token = answer.get("NextContinuationToken")
+            # What is left out would be taken for what is not there.
+            if not token:
+                raise ArchiveError(
+                    f"s3://{self._bucket} lists a part of {self._prefix + prefix}, and says no more"
+                    " of where the rest begins"
+                )
 
     def _try(self, what: str, call: Callable[[], T], *, missing: str | None = None) -> T:
         """Call until it succeeds, at most ``_TRIES`` times, with growing, jittered pauses (about 10
