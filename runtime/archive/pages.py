@@ -70,15 +70,23 @@ def read_page(store: ObjectStore, digest: str) -> list[dict[str, Any]]:
         ObjectMissing: if it is not there.
         ObjectCorrupt: if it is not what was written.
     """
-    key = page_key(digest)
+    jobs: list[dict[str, Any]] = json.loads(page_in(page_key(digest), store.get(page_key(digest))))
+    return jobs
+
+
+def page_in(key: str, sealed: bytes) -> bytes:
+    """The JSON of the page that is archived as ``sealed`` under ``key``.
+
+    Raises:
+        ObjectCorrupt: if it is not what was written.
+    """
     try:
-        data = zstandard.ZstdDecompressor().decompress(store.get(key), max_output_size=_MOST_BYTES)
+        data = zstandard.ZstdDecompressor().decompress(sealed, max_output_size=_MOST_BYTES)
     except zstandard.ZstdError as error:
         raise ObjectCorrupt(f"{key}: {error}") from None
-    if hashlib.sha256(data).hexdigest() != digest:
+    if hashlib.sha256(data).hexdigest() != key.rpartition("/")[2]:
         raise ObjectCorrupt(f"{key}: the page is not the one that was submitted")
-    jobs: list[dict[str, Any]] = json.loads(data)
-    return jobs
+    return data
 
 
 def readable_pages(

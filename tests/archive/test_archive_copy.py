@@ -19,6 +19,7 @@ from runtime.archive.frames import compress
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.copying import Copied, copy_archive
 from runtime.archive.lifecycle.deletion import Wish, delete_jobs, sweep
+from runtime.archive.pages import page_key, write_page
 from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store
 from runtime.archive.verify import Fault, damage, examine_job
 from runtime.base.errors import InputError
@@ -99,6 +100,19 @@ def test_what_is_damaged_is_told_and_not_copied() -> None:
     target.replace(key, b"something else")
     assert copied(source, target).different == {}
     assert list(copied(source, target, compare=True).different) == [key]
+
+
+def test_a_damaged_page_of_definitions_is_told_and_not_copied() -> None:
+    """A store keeps what was written first: there is no second try."""
+    source, target = filled(), MemoryStore()
+    key = page_key(write_page(source, [{"key": {"batch": "b", "job": "j"}}]))
+    whole = source.get(key)
+    source.replace(key, whole[:-5] + bytes([whole[-5] ^ 1]) + whole[-4:])
+    assert list(copied(source, target).damaged) == [key]
+    assert key not in target.list("")
+    source.replace(key, whole)
+    assert copied(source, target).whole
+    assert target.get(key) == whole
 
 
 def test_what_is_compressed_in_another_way_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

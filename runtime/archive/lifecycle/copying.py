@@ -20,6 +20,8 @@ from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
 from runtime.archive.lifecycle.tombstones import Tombstones
 from runtime.archive.packing import pack_job
+from runtime.archive.pages import FOLDER as PAGES
+from runtime.archive.pages import page_in
 from runtime.archive.references import SHARED, references, shared_references
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import digest_bytes
@@ -275,6 +277,8 @@ def _check(key: str, data: bytes) -> None:
     if not key.startswith(SHARED) or is_sealed(data):
         unseal(key, data)
         return
+    if key.startswith(PAGES):
+        page_in(key, data)
     material = key.startswith(f"{SHARED}material/")
     if material and digest_bytes(data) != f"sha256:{key.rpartition('/')[2]}":
         raise ObjectCorrupt(f"{key}: is not the material that its key names")
