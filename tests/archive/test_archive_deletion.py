@@ -29,7 +29,7 @@ from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.archive.trees import Trees
 from runtime.archive.verify import Fault, damage, examine_job
 from runtime.base.digests import digest_bytes
-from runtime.base.errors import InputError, NotFound, ObjectCorrupt
+from runtime.base.errors import ArchiveError, InputError, NotFound, ObjectCorrupt
 from runtime.base.values import JobKey
 from runtime.client.verification import Demands, JobVerdict, shared_verdict, verified
 from runtime.trees.entries import Entry, Kind
@@ -202,6 +202,18 @@ def test_a_held_job_is_refused_by_name(store: ObjectStore) -> None:
     assert list(held_jobs(store, [])) == [JobKey(batch="nightly", job="short")]
     write_hold(store, SHORT, Hold(kind="release", by="legal", at=AT, reason="settled"))
     assert refusals(store, [LICENCES, SHORT], {}) == {}
+
+
+def test_a_job_that_is_held_while_others_are_deleted_stays(store: ObjectStore) -> None:
+    """Whoever held it was told that it is held, and a deletion of many jobs takes its time."""
+    rich_archive(store)
+    hold = Hold(by="legal", at=AT, reason="case 7")
+    there = list(store.list(f"{SHORT}/"))
+    with pytest.raises(ArchiveError, match="nightly/short is held meanwhile: legal hold by legal"):
+        delete_jobs(store, [LICENCES, SHORT], WISH, tell=lambda _: write_hold(store, SHORT, hold))
+    assert list(store.list(f"{LICENCES}/")) == []
+    assert list(store.list(f"{SHORT}/")) == there
+    assert tombstones_of(store, SHORT) == []
 
 
 def test_a_job_on_which_others_lean_is_refused(store: ObjectStore) -> None:

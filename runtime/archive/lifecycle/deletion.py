@@ -27,7 +27,7 @@ from runtime.archive.signing import Signer
 from runtime.archive.stores import ObjectStore, removing
 from runtime.archive.stores.removal import RetainingStore
 from runtime.base.digests import digest_bytes
-from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 
@@ -106,7 +106,8 @@ def delete_jobs(
 
     Raises:
         InputError: if the store removes nothing.
-        ArchiveError: if it cannot be written, or keeps what should go.
+        ArchiveError: if it cannot be written, or keeps what should go; or if a job is held
+            meanwhile: then it stays, and so do all that were to follow it.
     """
     # Before anything is read or written: a store that removes nothing must get no tombstone.
     removing(store)
@@ -121,6 +122,12 @@ def delete_jobs(
             own = {key: digest_at(store, key) for key in store.list(f"{job}/")}
             if not own:
                 continue
+            # Whoever held it meanwhile was told that it is held.
+            if (hold := hold_of(store, job)) is not None:
+                raise ArchiveError(
+                    f"{keys.job_of(job)} is held meanwhile: {hold.told}; it stays, as do the jobs"
+                    " that were to follow it"
+                )
             begun = write_tombstone(
                 store,
                 job,
