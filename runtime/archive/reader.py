@@ -17,6 +17,7 @@ from runtime.archive.nodes import NodeStates
 from runtime.archive.objects import Objects
 from runtime.archive.requests import RequestReader
 from runtime.archive.responses import read_chunks, read_response
+from runtime.archive.run_order import named_by, oldest_first
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import NotFound, ObjectCorrupt, ObjectMissing
 from runtime.base.values import JobKey, StepRef
@@ -156,10 +157,10 @@ class JobReader:
         """When a run of this job made its first call (ISO 8601, UTC); None if it made none, or that
         cannot be read.
         """
-        try:
-            return str(self.objects.get(keys.run_key(self.prefix, run), "run").header["started_at"])
-        except (ObjectCorrupt, ObjectMissing):
-            return self._first_call(run) or None
+        return self._began(run, self._start_of(run))
+
+    def _began(self, run: str, start: Mapping[str, Any]) -> str | None:
+        return str(start["started_at"]) if start else self._first_call(run) or None
 
     def beginnings(self) -> list[str]:
         """The runs that began the job from nothing, oldest first."""
@@ -367,21 +368,31 @@ class JobReader:
 
     def _begun(self) -> list[tuple[str, str]]:
         """``_started``, with those whose starts are gone."""
-        begun = self._started()
-        names = {run for _, run in begun}
+        starts = self._starts()
         folders = map(unquote, self.store.folders(f"{self.prefix}/turns/"))
-        lost = [
-            (when, run)
+        lost = {
+            run: when
             for run in folders
-            if run not in names and (when := self._first_call(run)) is not None
-        ]
-        return sorted([*begun, *lost])
+            if run not in starts and (when := self._first_call(run)) is not None
+        }
+        return self._in_order(starts, lost)
 
     def _started(self) -> list[tuple[str, str]]:
+        return self._in_order(self._starts(), {})
+
+    def _starts(self) -> dict[str, Mapping[str, Any]]:
+        """The starts of runs; nothing of one that cannot be read."""
         listed = self.store.list(f"{self.prefix}/runs/")
         names = (unquote(key.rpartition("/")[2]) for key in listed)
+        return {run: self._start_of(run) for run in names}
+
+    def _in_order(
+        self, starts: Mapping[str, Mapping[str, Any]], lost: Mapping[str, str]
+    ) -> list[tuple[str, str]]:
         # A run of which nobody knows when it began comes first.
-        return sorted((self.began(run) or "", run) for run in names)
+        times = {run: self._began(run, start) or "" for run, start in starts.items()}
+        named = {run: named_by(start, self.prefix) for run, start in starts.items()}
+        return oldest_first({**times, **lost}, named)
 
     def _first_call(self, run: str) -> str | None:
         """When a run made the first call that can be read; nothing if none can, None if it made
@@ -395,10 +406,10 @@ class JobReader:
         return when
 
     def _start_of(self, run: str) -> Mapping[str, Any]:
-        """The start of a run; nothing of one that is damaged."""
+        """The start of a run; nothing of one that cannot be read."""
         try:
             return self.objects.get(keys.run_key(self.prefix, run), "run").header
-        except ObjectCorrupt:
+        except (ObjectCorrupt, ObjectMissing):
             return {}
 
     def _last_definition(self) -> ArchivedObject | None:

@@ -22,6 +22,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey
 from runtime.archive.lifecycle.tombstones import Tombstones
 from runtime.archive.references import SHARED, references, shared_references
+from runtime.archive.run_order import named_by, oldest_first
 from runtime.archive.signing import is_valid, signed_text
 from runtime.archive.stores.packed import unremembered
 from runtime.archive.verify_content import Contents
@@ -146,11 +147,17 @@ class _Verifier:
     def _by_start(self, runs: Mapping[str, _Turns]) -> list[str]:
         """Runs so that each comes after the one it started from: a run starts from an older one."""
 
-        def started(run: str) -> tuple[str, str]:
-            start = self._objects.get(f"{self._prefix}/runs/{run}")
-            return (str(start.header.get("started_at", "")) if start else "", run)
-
-        return sorted(runs, key=started)
+        starts = {run: self._objects.get(f"{self._prefix}/runs/{run}") for run in runs}
+        times = {
+            run: str(start.header.get("started_at", "")) if start else ""
+            for run, start in starts.items()
+        }
+        named = {
+            run: [keys.name(other) for other in named_by(start.header, self._prefix)]
+            for run, start in starts.items()
+            if start
+        }
+        return [run for _, run in oldest_first(times, named)]
 
     def _load(self, name: str) -> None:
         """Read and check an object by itself, and that it says of itself what its key says."""
