@@ -6,7 +6,7 @@ reaches it. Two things make it findable whatever is killed, and whenever:
 
 * It inherits a locked file, ``alive.lock``. The lock is held exactly as long as the server lives,
   so a process id that was given to another process, a zombie or a stale state file cannot pass for
-  a server.
+  a server. Where somebody has removed the file, Linux tells which process has it open.
 * It writes its own process id, into that file and into ``server.json``, before it becomes the
   server. There is no moment at which a server runs and nothing says so.
 """
@@ -131,7 +131,7 @@ def is_alive(home: Home) -> bool:
     """Whether a server process of this state directory lives; ask only while ``start.lock`` is
     held.
     """
-    alive = locked(_alive_lock(home))
+    alive = locked(_alive_lock(home)) or _holder_of_removed(home) is not None
     if not alive:
         _reap()
     return alive
@@ -358,8 +358,26 @@ def _own_settings(home: Home) -> dict[str, str]:
 def _holder(home: Home) -> int | None:
     try:
         return int(_alive_lock(home).read_text("ascii"))
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
+        return _holder_of_removed(home)
+    except ValueError:
         return None
+
+
+def _holder_of_removed(home: Home) -> int | None:
+    """The server whose lock's file somebody has removed: a second one on its database would undo
+    what it has answered.
+    """
+    lock = _alive_lock(home)
+    if lock.exists():
+        return None
+    removed = f"{lock.parent.resolve() / lock.name} (deleted)"
+    for process in Path("/proc").glob("[0-9]*"):
+        # It may end meanwhile, and those of others are not shown.
+        with contextlib.suppress(OSError):
+            if any(os.readlink(file) == removed for file in (process / "fd").iterdir()):  # noqa: PTH115
+                return int(process.name)
+    return None
 
 
 def _is_no_child(pid: int | None) -> bool:

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sqlite3
+import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -108,6 +109,19 @@ async def test_pinned_server_stays(home: Home) -> None:
         assert server == pinned
     status = await server_status(home)
     assert (status.state, status.pinned) == (ServerState.SERVING, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell who has it open")
+async def test_a_server_whose_lock_was_removed_is_found_and_stopped(home: Home) -> None:
+    """A second one on its database would undo what the first has answered."""
+    first = await pin_server(home)
+    (home.server / "alive.lock").unlink()
+    assert await ensure_server(home) == first
+    assert (await server_status(home)).server == first
+    assert await stop_server(home) is True
+    with pytest.raises(ProcessLookupError):
+        os.kill(first.pid, 0)
+    assert (await server_status(home)).state is ServerState.STOPPED
 
 
 async def test_first_closed_run_is_kept_for_years(home: Home) -> None:
