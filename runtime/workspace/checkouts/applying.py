@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.base.errors import HoldfastError
 from runtime.trees.entries import Entry, Kind, directory_entry, file_entry, link_entry
 from runtime.workspace.checkouts.taking import read_file
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -36,66 +39,115 @@ def put_all(root: Path, puts: Iterable[Put]) -> None:
     for put in puts:
         # Of another kind: a file cannot be put over a directory, nor the other way round.
         if put.entry is None or (put.was is not None and put.was.kind is not put.entry.kind):
-            _check(root, put)
-            _remove(root / put.path)
+            with _directory_of(root, put, make=False) as (at, name):
+                _check(root, put, name, at)
+                _remove(name, at)
     for put in puts:
         if put.entry is not None:
-            _make(root, put, put.entry)
+            with _directory_of(root, put, make=True) as (at, name):
+                _make(root, put, put.entry, name, at)
 
 
-def _check(root: Path, put: Put) -> None:
-    if entry_of(root / put.path) != put.was:
-        raise HoldfastError(
-            f"{root / put.path} was changed meanwhile: it was left as it is, and so were those"
-            " after it; give the command again"
-        )
-
-
-def entry_of(place: Path) -> Entry | None:
-    """What is at a place; of a directory not what is in it."""
+@contextmanager
+def _directory_of(root: Path, put: Put, *, make: bool) -> Iterator[tuple[int, str]]:
+    """The directory of a path, open, and the path's name in it: no link is gone through to it, be
+    it one that came into being just now.
+    """
+    *folders, name = put.path.split("/")
+    at = os.open(root, _OPEN)
     try:
-        status = place.lstat()
-    except (FileNotFoundError, NotADirectoryError):
+        for folder in folders:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=at)
+            try:
+                inner = os.open(folder, _OPEN | os.O_NOFOLLOW, dir_fd=at)
+            # A link is none, nor is a file.
+            except (NotADirectoryError, FileNotFoundError) as error:
+                raise _changed(root, put) from error
+            os.close(at)
+            at = inner
+        yield at, name
+    finally:
+        os.close(at)
+
+
+def _check(root: Path, put: Put, name: str, at: int) -> None:
+    if _entry_of(name, at) != put.was:
+        raise _changed(root, put)
+
+
+def _changed(root: Path, put: Put) -> HoldfastError:
+    return HoldfastError(
+        f"{root / put.path} was changed meanwhile: it was left as it is, and so were those after"
+        " it; give the command again"
+    )
+
+
+def _entry_of(name: str, at: int) -> Entry | None:
+    """What a directory has of a name; of a directory not what is in it."""
+    try:
+        status = os.lstat(name, dir_fd=at)
+    except FileNotFoundError:
         return None
     if stat.S_ISDIR(status.st_mode):
         return directory_entry(status.st_mode)
     if stat.S_ISLNK(status.st_mode):
-        return link_entry(os.readlink(place))  # noqa: PTH115 bytes that are no UTF-8
-    return file_entry(read_file(place)[0], status.st_mode)
+        return link_entry(os.readlink(name, dir_fd=at))
+    return file_entry(read_file(name, at=at)[0], status.st_mode)
 
 
-def _remove(place: Path) -> None:
-    if place.is_dir() and not place.is_symlink():
-        with suppress(OSError):
-            # One that is not empty has something of the user's.
-            place.rmdir()
-    else:
-        place.unlink(missing_ok=True)
+def _is_there(name: str, at: int) -> bool:
+    try:
+        os.lstat(name, dir_fd=at)
+    except FileNotFoundError:
+        return False
+    return True
 
 
-def _make(root: Path, put: Put, entry: Entry) -> None:
-    place = root / put.path
-    place.parent.mkdir(parents=True, exist_ok=True)
+def _remove(name: str, at: int) -> None:
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.lstat(name, dir_fd=at).st_mode):
+            with suppress(OSError):
+                # One that is not empty has something of the user's.
+                os.rmdir(name, dir_fd=at)
+        else:
+            os.unlink(name, dir_fd=at)
+
+
+def _make(root: Path, put: Put, entry: Entry, name: str, at: int) -> None:
     if entry.kind is Kind.DIRECTORY:
-        place.mkdir(exist_ok=True)
-        # The process's mask has cut the mode of a directory that was just made.
-        place.chmod(entry.mode)
+        _make_directory(name, entry.mode, at)
         return
     kept = put.was is not None and put.was.kind is entry.kind
     # Beside its place, and so on one file system with it: it gets there whole, in one step.
-    file, name = tempfile.mkstemp(prefix=".holdfast-", dir=place.parent)
+    beside = f".holdfast-{secrets.token_hex(8)}"
     try:
-        with os.fdopen(file, "wb") as opened:
-            opened.write(put.data)
-            os.fchmod(opened.fileno(), entry.mode)
         if entry.kind is Kind.LINK:
-            Path(name).unlink()
-            os.symlink(entry.content, name)  # noqa: PTH211 bytes that are no UTF-8
+            os.symlink(entry.content, beside, dir_fd=at)
+        else:
+            with os.fdopen(os.open(beside, _NEW, 0o600, dir_fd=at), "wb") as opened:
+                opened.write(put.data)
+                os.fchmod(opened.fileno(), entry.mode)
         # At the last moment: what the user has saved meanwhile stays.
         if kept:
-            _check(root, put)
-        elif os.path.lexists(place):
-            raise HoldfastError(f"{place} came into being meanwhile: give the command again")
-        Path(name).replace(place)
+            _check(root, put, name, at)
+        elif _is_there(name, at):
+            raise HoldfastError(
+                f"{root / put.path} came into being meanwhile: give the command again"
+            )
+        os.replace(beside, name, src_dir_fd=at, dst_dir_fd=at)
     finally:
-        Path(name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=at)
+
+
+def _make_directory(name: str, mode: int, at: int) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=at)
+    made = os.open(name, _OPEN | os.O_NOFOLLOW, dir_fd=at)
+    try:
+        # The process's mask has cut the mode of a directory that was just made.
+        os.fchmod(made, mode)
+    finally:
+        os.close(made)

@@ -1,0 +1,64 @@
+"""Changing a user's directory, which others change meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime.base.errors import HoldfastError
+from runtime.trees.entries import Entry, Kind, directory_entry, file_entry, link_entry
+from runtime.workspace.checkouts.applying import Put, put_all
+
+NEW = file_entry(b"new", 0o644)
+
+
+def put(path: str, was: Entry | None = None, entry: Entry | None = NEW) -> Put:
+    data = b"new" if entry is not None and entry.kind is Kind.FILE else b""
+    return Put(path, was, entry, data)
+
+
+def test_each_kind_is_put_and_removed(tmp_path: Path) -> None:
+    """Directories on the way are made, and what was of another kind goes first."""
+    (tmp_path / "gone").write_bytes(b"old")
+    (tmp_path / "was").symlink_to("gone")
+    old = file_entry(b"old", (tmp_path / "gone").stat().st_mode)
+    put_all(
+        tmp_path,
+        [
+            put("gone", old, None),
+            put("was", link_entry("gone"), directory_entry(0o751)),
+            put("was/in/it", None, NEW),
+            put("link", None, link_entry("was/in/it")),
+        ],
+    )
+    assert not (tmp_path / "gone").exists()
+    assert (tmp_path / "was").stat().st_mode & 0o777 == 0o751
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["in", "it", "link", "was"]
+
+
+@pytest.mark.parametrize("path", ["conf/x", "conf/in/x"])
+def test_nothing_is_written_through_a_link(tmp_path: Path, path: str) -> None:
+    """Also not through one that came since it was looked through."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for made in (root, outside, outside / "in"):
+        made.mkdir()
+    (root / "conf").symlink_to(outside)
+    with pytest.raises(HoldfastError, match=f"{path} was changed meanwhile"):
+        put_all(root, [put(path)])
+    (outside / "x").write_bytes(b"new")
+    with pytest.raises(HoldfastError, match="conf/x was changed meanwhile"):
+        put_all(root, [put("conf/x", file_entry(b"new", 0o644), None)])
+    assert sorted(found.name for found in outside.rglob("*")) == ["in", "x"]
+
+
+def test_what_is_not_as_it_was_stays(tmp_path: Path) -> None:
+    """A file that was saved meanwhile, and one that came into being."""
+    (tmp_path / "a").write_bytes(b"saved")
+    with pytest.raises(HoldfastError, match="a was changed meanwhile"):
+        put_all(tmp_path, [put("a", file_entry(b"old", 0o644))])
+    with pytest.raises(HoldfastError, match="a came into being meanwhile"):
+        put_all(tmp_path, [put("a")])
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"saved"
