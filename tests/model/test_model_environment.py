@@ -8,6 +8,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command_line import ROOT
 
 LOADED = """
@@ -19,6 +21,7 @@ print(os.environ.get("HOLDFAST_TOOL_ENV"))
 """
 
 
+@pytest.mark.slow
 def test_no_file_above_litellm_gives_variables(tmp_path: Path) -> None:
     """It would take them from the first ``.env`` above the place where it is installed, as one of
     another user in ``/tmp`` may be.
