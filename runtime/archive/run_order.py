@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,29 +23,25 @@ def oldest_first(
     """When each run began (ISO 8601, UTC), and its name: each behind those that it has ``named``.
 
     Clocks are set back, and those of two hosts differ: a run that is said to have begun before one
-    that its start names is told with the time of that. Of runs that name each other, which nobody
-    writes, the first by time comes first.
+    that its start names is told with the time of that. Where runs name each other, which nobody
+    writes, all are by time alone.
     """
-    behind: dict[str, list[str]] = defaultdict(list)
-    awaits: dict[str, int] = dict.fromkeys(times, 0)
-    for run, others in named.items():
-        for other in {*others} & (times.keys() - {run}):
-            behind[other].append(run)
-            awaits[run] += 1
-    told = dict(times)
-    ready = [(when, run) for run, when in times.items() if not awaits[run]]
-    heapq.heapify(ready)
-    ordered: dict[str, str] = {}
-    while len(ordered) < len(times):
-        if not ready:
-            ready.append(min((told[run], run) for run in times if run not in ordered))
-        when, run = heapq.heappop(ready)
-        if run in ordered:
-            continue
-        ordered[run] = when
-        for other in behind[run]:
-            told[other] = max(told[other], when)
-            awaits[other] -= 1
-            if not awaits[other]:
-                heapq.heappush(ready, (told[other], other))
-    return [(when, run) for run, when in ordered.items()]
+    before = {
+        run: [other for other in named.get(run, ()) if other in times and other != run]
+        for run in times
+    }
+    graph = TopologicalSorter(before)
+    try:
+        graph.prepare()
+    except CycleError:
+        return sorted((when, run) for run, when in times.items())
+    told: dict[str, str] = {}
+    ordered: list[tuple[str, str]] = []
+    ready: list[tuple[str, str]] = []
+    while graph.is_active():
+        for run in graph.get_ready():
+            told[run] = max([times[run], *(told[other] for other in before[run])])
+            heapq.heappush(ready, (told[run], run))
+        ordered.append(heapq.heappop(ready))
+        graph.done(ordered[-1][1])
+    return ordered
