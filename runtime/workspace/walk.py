@@ -29,6 +29,12 @@ from runtime.base.os_values import workspace_path
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 """How a file is opened that may be anything by now: neither a link nor a pipe holds us up."""
 
+LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+"""How a directory is opened whose names are wanted, or a lock on it."""
+
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a file is made where nothing is."""
+
 SPECIAL_KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",

@@ -13,9 +13,7 @@ from pathlib import Path
 from runtime.base.errors import HoldfastError
 from runtime.trees.entries import Entry, Kind, directory_entry, file_entry, link_entry
 from runtime.workspace.checkouts.taking import read_file
-
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+from runtime.workspace.walk import CREATE, LIST
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,11 @@ def _directory_of(root: Path, put: Put, *, make: bool) -> Iterator[tuple[int, st
     it one that came into being just now.
     """
     *folders, name = put.path.split("/")
-    at = os.open(root, _OPEN)
+    at = os.open(root, LIST)
     try:
         for folder in folders:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(folder, dir_fd=at)
             try:
-                inner = os.open(folder, _OPEN | os.O_NOFOLLOW, dir_fd=at)
+                inner = _opened(folder, at, make=make)
             # A link is none, nor is a file.
             except (NotADirectoryError, FileNotFoundError) as error:
                 raise _changed(root, put) from error
@@ -70,6 +65,14 @@ def _directory_of(root: Path, put: Put, *, make: bool) -> Iterator[tuple[int, st
         yield at, name
     finally:
         os.close(at)
+
+
+def _opened(name: str, at: int, *, make: bool) -> int:
+    """A directory in another; with ``make`` also one that is not there yet."""
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=at)
+    return os.open(name, LIST | os.O_NOFOLLOW, dir_fd=at)
 
 
 def _check(root: Path, put: Put, name: str, at: int) -> None:
@@ -126,7 +129,7 @@ def _make(root: Path, put: Put, entry: Entry, name: str, at: int) -> None:
         if entry.kind is Kind.LINK:
             os.symlink(entry.content, beside, dir_fd=at)
         else:
-            with os.fdopen(os.open(beside, _NEW, 0o600, dir_fd=at), "wb") as opened:
+            with os.fdopen(os.open(beside, CREATE, 0o600, dir_fd=at), "wb") as opened:
                 opened.write(put.data)
                 os.fchmod(opened.fileno(), entry.mode)
         # At the last moment: what the user has saved meanwhile stays.
@@ -143,9 +146,7 @@ def _make(root: Path, put: Put, entry: Entry, name: str, at: int) -> None:
 
 
 def _make_directory(name: str, mode: int, at: int) -> None:
-    with suppress(FileExistsError):
-        os.mkdir(name, dir_fd=at)
-    made = os.open(name, _OPEN | os.O_NOFOLLOW, dir_fd=at)
+    made = _opened(name, at, make=True)
     try:
         # The process's mask has cut the mode of a directory that was just made.
         os.fchmod(made, mode)

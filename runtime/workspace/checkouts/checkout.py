@@ -45,6 +45,7 @@ from runtime.workspace.checkouts.laying import (
     set_times,
     write_file,
 )
+from runtime.workspace.walk import LIST
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _WAIT_SECONDS = 30.0
@@ -88,7 +89,7 @@ class Checkouts:
             # Who finds one that nobody has locked takes it for what a killed worker left, and may
             # find this one in between.
             with suppress(FileNotFoundError):
-                file = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                file = os.open(top, LIST)
                 fcntl.flock(file, fcntl.LOCK_SH)
                 if top.is_dir():
                     break

@@ -18,11 +18,11 @@ from pathlib import Path
 from runtime.sandbox.layers import remove_tree
 from runtime.trees.entries import DIRECTORY_MODE, Changes, Entry, Kind, file_entry
 from runtime.trees.tree import Tree
+from runtime.workspace.walk import CREATE
 
 EPOCH = 1_577_836_800
 """The first of January 2020."""
 
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ENTER = stat.S_IRWXU
 _FICLONE = 0x40049409
 """Linux' request for a file to have another's bytes; ``fcntl`` has it from Python 3.12 on."""
@@ -113,7 +113,7 @@ def _make_file(place: str, entry: Entry, fill: Callable[[int], object]) -> None:
     # A new file, never the old one's bytes: that may be a link to the base's.
     with suppress(FileNotFoundError):
         os.unlink(place)  # noqa: PTH108 as above
-    file = os.open(place, _WRITE, 0o600)
+    file = os.open(place, CREATE, 0o600)
     try:
         fill(file)
         os.fchmod(file, entry.mode)

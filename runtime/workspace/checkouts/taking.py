@@ -29,10 +29,9 @@ from runtime.trees.entries import (
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import Excluded
 from runtime.workspace.fingerprints import FingerprintCache, Identity
-from runtime.workspace.walk import READ, SPECIAL_KINDS
+from runtime.workspace.walk import LIST, READ, SPECIAL_KINDS
 
 _CHUNK = 1 << 20
-_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _REPLACED = "It was replaced while it was looked through"
 
 
@@ -243,7 +242,7 @@ def _walk(root: Path, leave: Excluded, left: list[str]) -> Iterator[_Seen]:
     waiting: list[tuple[str, os.stat_result | None]] = [("", None)]
     while waiting:
         folder, known = waiting.pop()
-        directory = os.open(f"{root}/{folder}", _LIST)
+        directory = os.open(f"{root}/{folder}", LIST)
         try:
             if known is not None and not os.path.samestat(known, os.fstat(directory)):
                 raise FileNotFoundError(errno.ENOENT, _REPLACED, f"{root}/{folder}")

@@ -24,6 +24,7 @@ from pathlib import Path
 from runtime.base.failpoints import failpoint
 from runtime.base.kept import Busy, Kept
 from runtime.sandbox.layers import remove_tree
+from runtime.workspace.walk import LIST
 
 REST_SECONDS = 900.0
 """What was used within this time stays: its job is at work, and waits for a model."""
@@ -213,7 +214,7 @@ def _nobodys(top: Path) -> Iterator[bool]:
 
     Where none has, none gets it within the block: who waits for it looks whether it is still there.
     """
-    file = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    file = os.open(top, LIST)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
