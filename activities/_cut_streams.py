@@ -44,7 +44,12 @@ def _is_undone(content: bytes) -> bool:
     if not lines.startswith(b"{"):
         return False
     first, last = lines.partition(b"\n")[0], lines.rpartition(b"\n")[2]
-    return "done" in _object_in(first) and _object_in(last).get("done") is not True
+    # Most replies are one line, which is not parsed for nothing.
+    return (
+        b'"done"' in first
+        and "done" in _object_in(first)
+        and _object_in(last).get("done") is not True
+    )
 
 
 def _object_in(line: bytes) -> dict[str, Any]:
