@@ -19,7 +19,6 @@ from runtime.worker.nursery import Nursery
 _WORDS = 1 << 16
 """Bytes that the words of a command have at most."""
 
-
 _TO_ALL = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -39,7 +38,7 @@ class _Child:
 
 def reserve() -> None:
     """Fork a process that becomes the nursery which this one begins, if it begins one; another one
-    is started as ever. Returns in the processes of the crew never.
+    is started as ever. Never returns in the processes of the crew.
     """
     ours, its = socket.socketpair()
     # What is sent to the whole group is for the command, until the other has a session of its own.

@@ -85,7 +85,7 @@ class Forked:
         readers = ThreadPoolExecutor(2)
         try:
             said = [readers.submit(stream.read) for stream in (self.stdout, self.stderr)]
-            out, err = (one.result(None if timeout is None else timeout) for one in said)
+            out, err = (one.result(timeout) for one in said)
         except NotInTime:
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0) from None
         finally:
@@ -141,9 +141,16 @@ def forked(
         process.start()
     made = Forked(process)
     # A kill of its group must not come before the group is there.
-    while made.poll() is None and os.getpgid(made.pid) != made.pid:
+    while made.poll() is None and not _heads_its_group(made.pid):
         time.sleep(_PAUSE)
     return made
+
+
+def _heads_its_group(pid: int) -> bool:
+    # Between two looks it may have ended.
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid) == pid
+    return False
 
 
 def piped(arguments: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> Forked:
