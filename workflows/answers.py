@@ -60,9 +60,11 @@ class Live:
     shown: tuple[str, ...] | None = None
     """The digests of the prompt that was sent, where the turn's step is that of the record."""
 
-    def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
-        """What the turn begins with of what has arrived, and what waits."""
-        return arrived, []
+    def messages(self, arrived: list[str], room: int) -> tuple[list[str], list[str]]:
+        """What the turn begins with of what has arrived, for whose first ``room`` there is room,
+        and what waits.
+        """
+        return arrived[:room], arrived[room:]
 
     def wish(self, asked: bool) -> tuple[bool, bool]:
         """Whether the turn begins with a user's wish to condense, and whether one waits: as for
@@ -140,7 +142,7 @@ class Recorded(Live):
             self.restored = TurnReply(**dict(record.reply), step=record.step, at=record.at)
         self.shown = record.layout or None
 
-    def messages(self, arrived: list[str]) -> tuple[list[str], list[str]]:
+    def messages(self, arrived: list[str], room: int) -> tuple[list[str], list[str]]:
         """As the record has them, which brings the messages of its turns itself.
 
         Those that the reset delivers again are the same ones, and are taken out; others wait until

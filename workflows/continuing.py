@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
@@ -34,6 +35,11 @@ CHECKPOINT_TURNS = 64
 PART_BYTES = 380_000
 """Bytes of a checkpoint's compressed state that one payload has: 507 kB in base64. Temporal refuses
 one of 2 MiB, and warns of each above 512 KiB, in the worker's log and in the server's.
+"""
+
+CARRIED_BYTES = 500_000
+"""The most bytes of messages that nobody has read with which a job goes on in another run: its
+order, of which Temporal takes 2 MiB, has them, and those that arrive as it ends.
 """
 
 REPLAY_SHARE = 4
@@ -102,6 +108,11 @@ class Run:
         # A worker that has lost the job replays all these statements within one workflow task.
         used_up = self.statement_ms > task_timeout.total_seconds() * 1000 / REPLAY_SHARE
         return used_up or (self.asked_to_end and self.events - self.first_events > LEAST_EVENTS)
+
+
+def fit_an_order(messages: Iterable[str]) -> bool:
+    """Whether a job with these ``messages``, which nobody has read, can go on in another run."""
+    return sum(len(text.encode(errors="replace")) for text in messages) <= CARRIED_BYTES
 
 
 def check_interpreter(recorded: str) -> None:

@@ -53,6 +53,7 @@ with workflow.unsafe.imports_passed_through():
         Run,
         check_build,
         check_interpreter,
+        fit_an_order,
         load,
         save,
     )
@@ -73,7 +74,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import EARLIER, patched
+    from workflows.patches import EARLIER, PACED, patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -348,7 +349,8 @@ class JobWorkflow(Ordered):
     def ingest(self) -> None:
         """Begin a turn with the messages that arrived."""
         moment = self.moment
-        moment.heard, moment.inbox = moment.answers.messages(moment.inbox)
+        room = self.job.room_for(moment.inbox) if patched(PACED) else len(moment.inbox)
+        moment.heard, moment.inbox = moment.answers.messages(moment.inbox, room)
         self.job.ingest(moment.heard, moment.now, self.sub_jobs.take())
         asked, moment.condense_asked = moment.answers.wish(moment.condense_asked)
         if asked:
@@ -760,7 +762,10 @@ class JobWorkflow(Ordered):
 
     async def go_on_if_full(self) -> None:
         """On in another run, from a checkpoint of this moment, if this one is full."""
-        if self.moment.parent is not None and self.this_run.is_full(workflow.info().task_timeout):
+        if self.moment.parent is None or not self.this_run.is_full(workflow.info().task_timeout):
+            return
+        # Turns take up what waits meanwhile.
+        if fit_an_order(self.moment.inbox) or not patched(PACED):
             await self.go_on_in_another_run(self.moment.parent)
 
     async def go_on_in_another_run(self, parent: StepRef) -> None:

@@ -13,8 +13,13 @@ from temporalio import workflow
 EARLIER = "patches-of-2026-11"
 """By one mark all that there were when runs began to ask as they begin, and what came with it."""
 
-AT_START = (EARLIER,)
-"""What a run asks for as it begins; a new patch is added here."""
+PACED = "messages-are-paced"
+"""A turn begins with no more of a user's messages than its prompt has room for."""
+
+AT_START = (PACED, EARLIER)
+"""What a run asks for as it begins, the newest first: a new patch is added before the others, for
+which its mark stands too.
+"""
 
 COVERED = frozenset(
     (
@@ -45,9 +50,8 @@ COVERED = frozenset(
 
 
 def begin() -> None:
-    """A run begins: mark it."""
-    for patch in AT_START:
-        workflow.patched(patch)
+    """A run begins: mark it, by one mark."""
+    _marked(AT_START)
 
 
 def patched(patch: str) -> bool:
@@ -57,7 +61,12 @@ def patched(patch: str) -> bool:
         ValueError: if no run asks for it as it begins.
     """
     if patch in AT_START:
-        return workflow.patched(patch)
+        return _marked(AT_START[: AT_START.index(patch) + 1])
     if patch not in COVERED:
         raise ValueError(f"no run asks for the patch {patch!r} as it begins: add it to AT_START")
-    return workflow.patched(EARLIER) or workflow.patched(patch)
+    return _marked((*AT_START, patch))
+
+
+def _marked(patches: tuple[str, ...]) -> bool:
+    """Whether the run has the mark of one of these; a run that is not replayed gets the first."""
+    return any(map(workflow.patched, patches))

@@ -111,7 +111,7 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
 
     from activities.record import AfterRecord, ReplayMode, ReplayOrder
     from runtime.base.spec.models import Budget
-    from runtime.client.submission import masked_message
+    from runtime.client.submission import masked_message, masked_text
     from runtime.jobsfile.overrides import budget_override, model_override
 
     _check_together(wanted)
@@ -124,7 +124,7 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
         frozen=wanted.frozen,
         then=AfterRecord(wanted.then),
         statement=(
-            masked_message(archive, _statement(wanted.edit)) if wanted.edit is not None else None
+            masked_text(archive, _statement(wanted.edit)) if wanted.edit is not None else None
         ),
         message=masked_message(archive, wanted.message) if wanted.message is not None else None,
         # On a command line paths begin where it is given, and not at the jobs file.

@@ -149,8 +149,8 @@ async def _several(
                 return None
             try:
                 await act(control, key)
-            # It may have ended since it was listed.
-            except NotFound as error:
+            # It may have ended since it was listed, or have no room for what it is told.
+            except (NotFound, InputError) as error:
                 return str(error)
             return None
 

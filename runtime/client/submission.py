@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from runtime.archive.job import JobArchive
+from runtime.base.errors import InputError
 from runtime.base.redaction.redactor import redactor_of
 from runtime.base.redaction.rules import Redaction
-from runtime.base.spec.models import JobSpec
+from runtime.base.spec.models import DEFAULT_CONTEXT_TOKENS, JobSpec
+
+MOST_MESSAGE_BYTES = 256 * 1024
+"""What a message may have in UTF-8: the history of its job has it whole."""
+
+MESSAGE_SHARE = 2
+"""The part of its job's prompt that a message may take: one of so many."""
 
 
 def masked_spec(spec: JobSpec) -> JobSpec:
@@ -15,6 +22,37 @@ def masked_spec(spec: JobSpec) -> JobSpec:
 
 
 def masked_message(archive: JobArchive, text: str) -> str:
-    """A message to a job, masked by the rules of the job's archived definition."""
+    """A message to a job, masked by the rules of the job's archived definition.
+
+    Raises:
+        InputError: if it is longer than the job's prompt has room for.
+    """
+    definition = archive.definition() or {}
+    masked = masked_text(archive, text)
+    size = len(masked.encode(errors="replace"))
+    if size > MOST_MESSAGE_BYTES:
+        raise InputError(
+            f"a message of {size:,} bytes: expected {MOST_MESSAGE_BYTES:,} at most; {_ELSEWHERE}"
+        )
+    context = definition.get("context_tokens", DEFAULT_CONTEXT_TOKENS)
+    # No text has more tokens than bytes.
+    if size > context // MESSAGE_SHARE:
+        # Late, since its import takes longer than most messages.
+        from runtime.base.tokens import DEFAULT_ENCODING, encoding
+
+        tokens = encoding(definition.get("encoding", DEFAULT_ENCODING)).count(masked)
+        if tokens > context // MESSAGE_SHARE:
+            raise InputError(
+                f"a message of {tokens:,} tokens to a job whose prompts have {context:,}: expected"
+                f" {context // MESSAGE_SHARE:,} at most; {_ELSEWHERE}"
+            )
+    return masked
+
+
+def masked_text(archive: JobArchive, text: str) -> str:
+    """A text for a job, masked by the rules of the job's archived definition."""
     definition = archive.definition() or {}
     return redactor_of(Redaction.model_validate(definition.get("redact", {}))).text(text)
+
+
+_ELSEWHERE = "long material belongs in a file that the job can open"

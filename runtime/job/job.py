@@ -45,6 +45,7 @@ from runtime.job.fitting import Fitter, SavedFitter
 from runtime.job.happenings import Happenings, SavedHappenings
 from runtime.job.ledger import Ledger, SavedLedger
 from runtime.job.made import result_content
+from runtime.job.pacing import room_for
 from runtime.job.places import LEAST_HORIZON, Places
 from runtime.job.results import NOBODY_THERE, execution_text
 from runtime.job.rewritten import cause_in
@@ -282,6 +283,10 @@ class Job:
         assert self.spec.spawn is not None, "only then it is offered"
         ledger = self.ledger
         return ledger.sub_jobs.asked(wish, self.spec.spawn, ledger.lendable(self.turn))
+
+    def room_for(self, messages: Sequence[str]) -> int:
+        """How many of the ``messages`` that wait the next turn begins with."""
+        return room_for(messages, self.desk.count, self.fitter.limit)
 
     def ingest(self, messages: Sequence[str], now: float, ended: Sequence[SubJobEnd] = ()) -> None:
         """Begin the next turn with the messages that arrived, and with the sub-jobs that

@@ -13,10 +13,16 @@ from activities.tools import ToolActivities
 from activities.workspace import WorkspaceActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
+from runtime.base.errors import InputError
 from runtime.base.redaction.marks import mark_of
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import JobSpec, ModelSettings
-from runtime.client.submission import masked_message, masked_spec
+from runtime.client.submission import (
+    MOST_MESSAGE_BYTES,
+    masked_message,
+    masked_spec,
+    masked_text,
+)
 from runtime.context.sources import ReadRequest
 
 KEY = "k" * 20
@@ -94,6 +100,22 @@ def test_goals_and_messages_are_masked_before_they_are_submitted() -> None:
     archive = JobArchive(MemoryStore(), "b", "a")
     archive.write_definition(spec.model_dump(mode="json"))
     assert masked_message(archive, f"now {SECRET}") == f"now {MARK}"
+
+
+def test_a_message_that_no_prompt_has_room_for_is_refused() -> None:
+    """By the tokens of its job, and before it is sent; an edited statement is no message."""
+    spec = JobSpec(
+        id="a", goal="x", workspace="/w", model=ModelSettings(name="m/x"), context_tokens=2_000
+    )
+    archive = JobArchive(MemoryStore(), "b", "a")
+    archive.write_definition(spec.model_dump(mode="json"))
+    most = "word " * 999 + "word"
+    assert masked_message(archive, most) == most
+    with pytest.raises(InputError, match=r"1,001 tokens to a job .* 2,000: expected 1,000 at most"):
+        masked_message(archive, f"{most} word")
+    with pytest.raises(InputError, match="of 262,145 bytes: expected 262,144 at most"):
+        masked_message(archive, " " * (MOST_MESSAGE_BYTES + 1))
+    assert masked_text(archive, most * 2) == most * 2
 
 
 async def test_a_tools_result_is_archived_masked(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ import pytest
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.recorded import user_messages
 from runtime.job.stops import JobStatus
 from tests.kill.oracle import differences
 from tests.replay.replays import BUSY
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
+from workflows import continuing
 from workflows.messages import Note, Origin
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -85,6 +87,34 @@ async def test_a_server_that_asks_for_it_gets_short_histories(stage: Stage) -> N
     checkpoint = read_checkpoint(stage.store, saved)
     assert (checkpoint.turn, checkpoint.state["variables"]["x"]["repr"]) == (64, "63")
     assert await replay_runs(stage.client, stage, "job-1") == 3
+
+
+async def test_messages_are_read_before_they_are_forgotten(
+    # First, so that histories are replayed with the same figure.
+    monkeypatch: pytest.MonkeyPatch,
+    stage: Stage,
+) -> None:
+    """More than a prompt holds, and than the order of another run, wait for later turns, of which
+    each has a few.
+    """
+    monkeypatch.setattr(continuing, "CARRIED_BYTES", 200_000)
+    sent = [f"message {number} " + "word " * 900 for number in range(120)]
+    origin = Origin(seed="any", inbox=tuple(sent))
+    spec = stage.spec(["x = 0", *(["x += 1"] * 60), "finish(x)"], turns=100, context_tokens=8_000)
+    handle = await stage.start(spec, origin=origin)
+    outcome = await handle.result()
+    assert outcome.status is JobStatus.SUCCEEDED
+    archive = archive_of(stage, spec.id)
+    first, *later = archive.runs()
+    assert later, "it has gone on in another run"
+    heard = [user_messages(archive, outcome.run, turn + 1) for turn in range(outcome.turns)]
+    assert [text for texts in heard for text in texts] == sent
+    assert max(map(len, heard)) == 2
+    at_its_end = max(step.turn for step in archive.steps(first))
+    read = sum(map(len, heard[:at_its_end]))
+    assert continuing.fit_an_order(sent[read:])
+    assert sound(archive)
+    await replay_runs(stage.client, stage, spec.id)
 
 
 async def test_messages_reach_the_next_run(stage: Stage) -> None:
