@@ -31,8 +31,8 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
     from runtime.cli.stores import archive_of
     from runtime.cli.telemetry import begin_traces, flush_traces
+    from runtime.client.masking import masked_spec
     from runtime.client.preflight import check
-    from runtime.client.submission import masked_spec
     from runtime.jobsfile.changes import definition_digest
     from runtime.jobsfile.load import load
     from runtime.jobsfile.written import NAME_RULE, is_name

@@ -111,7 +111,7 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
 
     from activities.record import AfterRecord, ReplayMode, ReplayOrder
     from runtime.base.spec.models import Budget
-    from runtime.client.submission import masked_message, masked_text
+    from runtime.client.masking import masked_message, masked_text
     from runtime.jobsfile.overrides import budget_override, model_override
 
     _check_together(wanted)

@@ -61,10 +61,10 @@ from runtime.base.values import JobKey
 from runtime.base.workflow_ids import BATCH_WORKFLOW, batch_workflow_id, job_key, job_workflow_id
 from runtime.client.limits import routes_of, set_limits
 from runtime.client.lost import archived_plan
+from runtime.client.masking import masked_message, masked_spec
 from runtime.client.own_runs import OwnRuns, describe
 from runtime.client.paged import has_begun, in_pages, orders_in
 from runtime.client.plans import JobPlan, Plan, Start
-from runtime.client.submission import masked_message, masked_spec
 from runtime.client.submitted import submissions
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes, definition_digest

@@ -19,8 +19,8 @@ from runtime.base.errors import DefinitionChanged, InputError, ObjectCorrupt
 from runtime.base.plurals import counted
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
+from runtime.client.masking import masked_spec
 from runtime.client.plans import JobPlan, Plan, Start
-from runtime.client.submission import masked_spec
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import changes
 from workflows.messages import JobOutcome

@@ -17,7 +17,7 @@ from runtime.base.errors import InputError
 from runtime.base.redaction.marks import mark_of
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import JobSpec, ModelSettings
-from runtime.client.submission import (
+from runtime.client.masking import (
     MOST_MESSAGE_BYTES,
     masked_message,
     masked_spec,
