@@ -18,7 +18,9 @@ from pathlib import Path
 
 from runtime.cli.stores import archive_of
 from runtime.client.control import Control
+from runtime.client.planning import plan_batch
 from runtime.client.preflight import check
+from runtime.client.submission import submit
 from runtime.jobsfile.load import load
 from runtime.server.connection import connect
 from runtime.server.process import read_info
@@ -64,8 +66,8 @@ async def _submit(directory: Path) -> None:
     checked = time.monotonic()
     async with connect(Target()) as connection:
         control = Control(connection.client, archive_of(None))
-        plan = await control.plan(loaded.batch, rerun_failed=False)
-        await control.submit(plan)
+        plan = await plan_batch(control, loaded.batch, rerun_failed=False)
+        await submit(control, plan)
     print(json.dumps([checked - began, time.monotonic() - checked, _most()]))
 
 

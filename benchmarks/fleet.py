@@ -27,6 +27,8 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
 from runtime.client.control import Control
+from runtime.client.planning import plan_batch
+from runtime.client.submission import submit
 from runtime.jobsfile.load import load_jobs_file
 from runtime.server.connection import connect
 from runtime.server.target import Target
@@ -151,7 +153,7 @@ async def _submitted(file: Path) -> None:
     store = open_store(os.environ["HOLDFAST_STORE"])
     async with connect(Target()) as connection:
         control = Control(connection.client, store)
-        await control.submit(await control.plan(load_jobs_file(file), rerun_failed=False))
+        await submit(control, await plan_batch(control, load_jobs_file(file), rerun_failed=False))
 
 
 def archives(jobs: int) -> list[JobArchive]:

@@ -33,6 +33,8 @@ from infra.sizing.model import Job
 from infra.sizing.told import amount
 from runtime.archive.stores import open_store
 from runtime.client.control import Control
+from runtime.client.planning import plan_batch
+from runtime.client.submission import submit
 from runtime.jobsfile.load import load_jobs_file
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
@@ -205,7 +207,7 @@ async def carried_out(fleet: Fleet, file: Path, jobs: int) -> Used:
     async with connect(Target()) as connection:
         control = Control(connection.client, open_store(os.environ["HOLDFAST_STORE"]))
         before = counted(fleet)
-        await control.submit(await control.plan(load_jobs_file(file), rerun_failed=False))
+        await submit(control, await plan_batch(control, load_jobs_file(file), rerun_failed=False))
         await connection.client.get_workflow_handle(f"holdfast/{BATCH}").result()
         took = counted(fleet).since(before)
         billed, size = await _histories(connection, jobs)

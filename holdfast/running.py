@@ -22,8 +22,10 @@ from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
+from runtime.client.planning import plan_batch
 from runtime.client.plans import Plan, Start
 from runtime.client.preflight import check
+from runtime.client.submission import plan_queues, submit
 from runtime.client.watch import Ended, Retried, Silent, Turn, Watch, until_told
 from runtime.job.phases import Phase
 from runtime.jobsfile.load import load
@@ -211,7 +213,9 @@ async def _run(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]
 
 async def _planned(control: Control, batch: BatchSpec, options: Options) -> Plan:
     anew = options.get("lost") == "anew"
-    return await control.plan(batch, rerun_failed=options.get("rerun_failed", False), anew=anew)
+    return await plan_batch(
+        control, batch, rerun_failed=options.get("rerun_failed", False), anew=anew
+    )
 
 
 async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
@@ -220,9 +224,9 @@ async def _carried_out(control: Control, plan: Plan) -> AsyncGenerator[Event]:
         for outcome in plan.ended.values():
             yield JobEnded(await asyncio.to_thread(result_of, outcome, control.store))
         return
-    queue, limited = batch_queue(plan.batch), await control.queues(plan)
+    queue, limited = batch_queue(plan.batch), await plan_queues(control.store, plan)
     async with running_worker(control.client, control.store, task_queue=queue, limited=limited):
-        await control.submit(plan)
+        await submit(control, plan)
         plan = await with_those_to_come(control, plan)
         for outcome in plan.ended.values():
             yield JobEnded(await asyncio.to_thread(result_of, outcome, control.store))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import unquote
 
 from runtime.archive import keys
@@ -22,6 +22,8 @@ from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import NotFound, ObjectCorrupt, ObjectMissing
 from runtime.base.values import JobKey, StepRef
 from runtime.projection.segments import Segment
+
+Item = TypeVar("Item")
 
 
 class JobReader:
@@ -267,10 +269,14 @@ class JobReader:
         """
         return read_chunks(self.objects.get(keys.exchange_key(attempt), "exchange"))
 
+    def last_turn(self, run: str) -> int:
+        """The last turn that a run has anything of, finished or in flight; 0 if there is none."""
+        place = self._last_place(run)
+        return place.turn if place is not None else 0
+
     def in_flight(self, run: str | None = None) -> Attempt | None:
         """The last attempt of a run (the newest by default) if its turn has no step yet."""
-        last = _last(self.lineage.keys(self._run(run)))
-        place = keys.parse_turn_key(last) if last else None
+        place = self._last_place(self._run(run))
         if place is None:
             return None
         # What the turn's tick read was archived before the attempt, and comes after it in the order
@@ -423,6 +429,11 @@ class JobReader:
             raise NotFound(f"the archive has no run of {unquote(self.prefix)}")
         return runs[-1]
 
+    def _last_place(self, run: str) -> keys.TurnKey | None:
+        """Where the last object of a run's turns stands."""
+        last = _last(self.lineage.places(run))
+        return last[1] if last else None
+
     def _step_keys(self, run: str, turn: int) -> Iterator[str]:
         """Where the turn's step may be: in the run itself, which costs no look at where the run
         started, and there.
@@ -467,8 +478,8 @@ class JobReader:
         return attempts[-1].key
 
 
-def _last(names: Iterator[str]) -> str | None:
-    last = deque(names, maxlen=1)
+def _last(items: Iterator[Item]) -> Item | None:
+    last = deque(items, maxlen=1)
     return last[0] if last else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.cli.options import ANY_SERVER, Json, Store
-from runtime.cli.several import AnyJob, Batch, Where, act_on
+from runtime.cli.several import AnyJob, Batch, Named, Where, act_on
 from runtime.server.target import Target
 
 
@@ -22,13 +22,15 @@ def command(
     that runs; name it in full, as BATCH/ID. Only 'holdfast retry' or 'run --rerun-failed' starts it
     anew.
     """
+    named = Named(job, batch, where)
+    # Behind the check: it takes longer than that.
+    from runtime.client.wishes import cancel
+
     act_on(
-        job,
-        batch,
-        where,
+        named,
         target,
         store,
-        lambda control, key: control.cancel(key),
+        cancel,
         done="cancelled",
         words="the job is asked to stop; it ends as cancelled as soon as a worker has it",
         json=json,

@@ -20,8 +20,9 @@ def command(
     import asyncio
 
     from runtime.cli.reach import with_job
+    from runtime.client.wishes import condense
 
-    key = asyncio.run(with_job(job, target, store, lambda control, key: control.condense(key)))
+    key = asyncio.run(with_job(job, target, store, condense))
     if json:
         json_document({"job": str(key), "asked": True})
     else:

@@ -30,6 +30,7 @@ def decide(
     from runtime.archive.approvals import waiting_question
     from runtime.archive.job import JobArchive
     from runtime.cli.reach import with_job
+    from runtime.client import wishes
 
     told: dict[str, Any] = {}
 
@@ -41,7 +42,8 @@ def decide(
         # In a thread: an editor is open for as long as its user likes.
         edited = await asyncio.to_thread(_edited, waiting.asked) if edit else None
         kept, arguments = edited or ((), None)
-        await control.decide(
+        await wishes.decide(
+            control,
             key,
             question=waiting.asked["id"],
             approved=approved,

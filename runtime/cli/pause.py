@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.cli.options import ANY_SERVER, Json, Store
-from runtime.cli.several import AnyJob, Batch, Where, act_on
+from runtime.cli.several import AnyJob, Batch, Named, Where, act_on
 from runtime.server.target import Target
 
 
@@ -22,13 +22,15 @@ def command(
     and the time is not worked for it; a deadline goes on. With --batch, no other job of the batch
     begins either.
     """
+    named = Named(job, batch, where)
+    # Behind the check: it takes longer than that.
+    from runtime.client.wishes import pause
+
     act_on(
-        job,
-        batch,
-        where,
+        named,
         target,
         store,
-        lambda control, key: control.pause(key),
+        pause,
         done="paused",
         words="the job is asked to pause; its turn, if one runs, comes to its end",
         json=json,

@@ -13,6 +13,7 @@ from runtime.base.values import JobKey
 from runtime.cli.output import note
 from runtime.cli.stores import archive_of
 from runtime.client.control import Control
+from runtime.client.waiting import waits
 from runtime.server.connection import connect, connect_if_up
 from runtime.server.target import Target
 
@@ -54,7 +55,7 @@ async def _waiting(control: Control, name: str) -> JobKey | None:
     name begins like it may be.
     """
     key = JobKey.named(name)
-    return key if key is not None and await control.waits(key) else None
+    return key if key is not None and await waits(control, key) else None
 
 
 def _key(store: ObjectStore, name: str) -> JobKey:

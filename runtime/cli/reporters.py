@@ -17,8 +17,8 @@ from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 
 if TYPE_CHECKING:
-    from runtime.client.control import Running, Trouble
     from runtime.client.plans import Plan
+    from runtime.client.standing import Running, Trouble
     from runtime.client.watch import Retried, Turn
     from workflows.messages import JobOutcome
 

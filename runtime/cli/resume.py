@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.cli.options import ANY_SERVER, Json, Store
-from runtime.cli.several import AnyJob, Batch, Where, act_on
+from runtime.cli.several import AnyJob, Batch, Named, Where, act_on
 from runtime.server.target import Target
 
 
@@ -19,13 +19,15 @@ def command(
 
     With --batch, the jobs of the batch that wait for their places begin again too.
     """
+    named = Named(job, batch, where)
+    # Behind the check: it takes longer than that.
+    from runtime.client.wishes import resume
+
     act_on(
-        job,
-        batch,
-        where,
+        named,
         target,
         store,
-        lambda control, key: control.resume(key),
+        resume,
         done="resumed",
         words="the job is asked to go on",
         json=json,

@@ -14,7 +14,7 @@ from runtime.base.standings import DAMAGED
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.cli.several import GOING_ON, AnyJob, Where, rows_of
+from runtime.cli.several import GOING_ON, AnyJob, Named, Where, rows_of
 from runtime.server.target import Target
 
 if TYPE_CHECKING:
@@ -57,12 +57,11 @@ def command(
     """
     import asyncio
 
-    if (job is None) == (batch is None and where is None):
-        raise InputError("name one job, or several with --batch or --where")
-    if job is not None:
+    named = Named(job, batch, where)
+    if named.job is not None:
         from runtime.cli.reach import with_job
 
-        key = asyncio.run(with_job(job, target, store, _one))
+        key = asyncio.run(with_job(named.job, target, store, _one))
         if json:
             json_document({"job": str(key), "retried": True})
         else:

@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
 from runtime.archive.standings import spent_below
 from runtime.archive.stores import ObjectStore, folder_of
@@ -36,14 +37,17 @@ from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost, unasked_plan
+from runtime.client.planning import plan_batch
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.restarts import through_restarts
+from runtime.client.submission import plan_queues, submit
 from runtime.client.watch import Ended, Retried, Silent, Watch, until_told
 from runtime.server.connection import Connection, connect, connect_if_up
 from runtime.server.target import Target
 from runtime.worker.beside import beside
 from runtime.worker.crew import JOBS_EACH, Crew, fitting_size, is_member
 from runtime.worker.presence import attended
+from runtime.workspace.left import left_by
 from workflows.messages import JobOutcome, JobProgress, batch_queue
 
 Answer = TypeVar("Answer")
@@ -305,7 +309,7 @@ async def _worked_on(
     if crew is None:
         from runtime.worker.worker import running_worker
 
-        limited = await Control(connection.client, store).queues(plan)
+        limited = await plan_queues(store, plan)
         queue = batch_queue(plan.batch)
         async with running_worker(connection.client, store, task_queue=queue, limited=limited):
             yield
@@ -353,7 +357,7 @@ async def _run(
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")
-            await _asked(connection, lambda: control.submit(plan))
+            await _asked(connection, lambda: submit(control, plan))
             plan = await _with_those_to_come(control, connection, plan)
             seen = Seen(plan.ended)
             watching = asyncio.create_task(
@@ -369,7 +373,7 @@ async def _run(
                     interrupted = on_finish is not None and interrupts.asked.is_set()
             finally:
                 watching.cancel()
-    summary = await asyncio.to_thread(_summary, control, plan, seen)
+    summary = await asyncio.to_thread(_summary, store, plan, seen)
     reporter.closed(summary, request.again if interrupted else None, request.rerun)
     return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
 
@@ -442,7 +446,7 @@ def _written(connection: Connection, store: ObjectStore) -> list[Path]:
 async def _planned(control: Control, request: Request, connection: Connection) -> Plan:
     again, anew = request.rerun_failed, request.lost is Lost.ANEW
     return await _asked(
-        connection, lambda: control.plan(request.batch, rerun_failed=again, anew=anew)
+        connection, lambda: plan_batch(control, request.batch, rerun_failed=again, anew=anew)
     )
 
 
@@ -484,9 +488,9 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
     return True
 
 
-def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
+def _summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
     summary: list[dict[str, Any]] = []
-    below, unreadable = spent_below(control.store, plan.batch, {job.id for job in plan.jobs})
+    below, unreadable = spent_below(store, plan.batch, {job.id for job in plan.jobs})
     if unreadable:
         note(
             f"what sub-jobs used is without {', '.join(map(str, unreadable))}, which cannot be"
@@ -495,28 +499,31 @@ def _summary(control: Control, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
     for job in plan.jobs:
         outcome, progress = seen.outcomes.get(job.id), seen.progress.get(job.id)
         last = outcome or progress
-        left = control.workspace(outcome) if outcome else None
+        archive = JobArchive.of(store, JobKey(batch=plan.batch, job=job.id))
+        end = archive.end(outcome.run) if outcome else None
+        left = left_by(archive, outcome.run) if outcome else None
         summary.append(
             {
                 "job": f"{plan.batch}/{job.id}",
                 "id": job.id,
                 "status": outcome.status if outcome else OPEN,
                 "reason": outcome.reason if outcome else "",
-                "result": control.result(outcome) if outcome else None,
-                "turns": outcome.turns if outcome else _turns(control, plan, job, progress),
+                "result": end.result if end else None,
+                "turns": outcome.turns if outcome else _turns(archive, job, progress),
                 "tokens": last.usage.total if last else 0,
                 "cost_usd": last.cost_usd if last else 0.0,
                 "sub_jobs": asdict(below[job.id]) if job.id in below else None,
                 "workspace": left.model_dump(mode="json") if left else None,
-                "patch": control.patch(outcome) if outcome else None,
+                "patch": told_patch(archive, end),
             }
         )
     return summary
 
 
-def _turns(control: Control, plan: Plan, job: JobPlan, progress: JobProgress | None) -> int:
+def _turns(archive: JobArchive, job: JobPlan, progress: JobProgress | None) -> int:
     """The turns that an open job has come to: the archive knows of those of the last moments."""
-    archived = control.newest_turn(JobKey(batch=plan.batch, job=job.id))
+    runs = archive.runs()
+    archived = archive.last_turn(runs[-1]) if runs else 0
     return max(archived, progress.turn if progress else job.turn)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from runtime.base.errors import InputError
 from runtime.cli.options import ANY_SERVER, Json, Store
-from runtime.cli.several import Batch, Where, act_on
+from runtime.cli.several import Batch, Named, Where, act_on
 from runtime.server.target import Target
 
 
@@ -39,13 +39,15 @@ def command(
             if several
             else "expected a job and a message"
         )
+    named = Named(None if several else job_and_text[0], batch, where)
+    # Behind the check: it takes longer than that.
+    from runtime.client.wishes import send
+
     act_on(
-        None if several else job_and_text[0],
-        batch,
-        where,
+        named,
         target,
         store,
-        lambda control, key: control.send(key, job_and_text[-1]),
+        lambda control, key: send(control, key, job_and_text[-1]),
         done="sent",
         words="the message is recorded; the job's model reads it at its next turn",
         json=json,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,8 @@ from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from runtime.base.values import JobKey
-    from runtime.client.control import Control, Wish
+    from runtime.client.control import Control
+    from runtime.client.wishes import BatchWish
 
 AnyJob = Annotated[
     str | None,
@@ -57,10 +59,26 @@ Where = Annotated[
 Act = Callable[["Control", "JobKey"], Awaitable[None]]
 
 
+@dataclass(frozen=True)
+class Named:
+    """What a user named: one ``job``, or those of a ``batch``, of which an expression holds
+    (``where``), or both.
+
+    Raises:
+        InputError: if that is nothing or too much.
+    """
+
+    job: str | None
+    batch: str | None
+    where: str | None
+
+    def __post_init__(self) -> None:
+        if (self.job is None) == (self.batch is None and self.where is None):
+            raise InputError("name one job, or several with --batch or --where")
+
+
 def act_on(
-    job: str | None,
-    batch: str | None,
-    where: str | None,
+    named: Named,
     target: Target,
     store: str | None,
     act: Act,
@@ -68,29 +86,27 @@ def act_on(
     done: str,
     words: str,
     json: bool,
-    hold: Wish | None = None,
+    hold: BatchWish | None = None,
 ) -> None:
     """Do ``act`` with each of the jobs, and tell what was done: ``done`` is its name in JSON,
     ``words`` what is said of one job. ``hold`` is what a whole batch is asked.
 
     Raises:
-        InputError: if nothing or too much is named, or the expression is none.
+        InputError: if the expression is none.
         NotFound: if there is no such job.
     """
     import asyncio
 
-    if (job is None) == (batch is None and where is None):
-        raise InputError("name one job, or several with --batch or --where")
-    if job is not None:
+    if named.job is not None:
         from runtime.cli.reach import with_job
 
-        key = asyncio.run(with_job(job, target, store, act))
+        key = asyncio.run(with_job(named.job, target, store, act))
         if json:
             json_document({"job": str(key), done: True})
         else:
             say(f"{key}: {words}")
         return
-    rows = asyncio.run(_several(batch, where, target, store, act, hold))
+    rows = asyncio.run(_several(named.batch, named.where, target, store, act, hold))
     if json:
         json_document([{"job": str(key), done: error is None} for key, error in rows])
         return
@@ -105,12 +121,13 @@ async def _several(
     target: Target,
     store: str | None,
     act: Act,
-    hold: Wish | None,
+    hold: BatchWish | None,
 ) -> Sequence[tuple[JobKey, str | None]]:
     from runtime.base.values import JobKey
     from runtime.cli.stores import archive_of
     from runtime.client.control import Control
     from runtime.client.where import where as test_of
+    from runtime.client.wishes import hold_batch
     from runtime.server.connection import connect
     from runtime.server.gathered import gathered
 
@@ -127,7 +144,7 @@ async def _several(
             # A batch that has ended may have left jobs that run.
             with suppress(NotFound) if cancels else nullcontext():
                 # First the batch: else a job could begin between the listing and this.
-                await control.hold_batch(batch, hold)
+                await hold_batch(control, batch, hold)
                 held = True
         rows = rows if cancels else await rows_of(control, batch)
         chosen = [

@@ -10,7 +10,7 @@ from runtime.base.errors import ServerError
 from runtime.base.values import JobKey
 from runtime.cli.reach import control_in_reach, note_unknown
 from runtime.cli.reporters import running_text
-from runtime.client.control import Standing
+from runtime.client.standing import Standing
 from runtime.client.statuses import now_of
 from runtime.server.target import Target
 

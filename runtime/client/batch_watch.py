@@ -21,8 +21,9 @@ from runtime.base.errors import NotFound
 from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.standings import DAMAGED, OPEN, QUEUED
 from runtime.base.values import JobKey
-from runtime.client.control import Control, Standing
+from runtime.client.control import Control
 from runtime.client.restarts import is_passing
+from runtime.client.standing import Standing
 from runtime.job.stops import JobStatus
 from workflows.messages import BatchEnd, BatchNews
 

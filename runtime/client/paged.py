@@ -25,6 +25,15 @@ def orders_in(store: ObjectStore, pages: Iterable[PageRef]) -> Iterator[dict[str
         yield from orders
 
 
+def names_in(store: ObjectStore, pages: Iterable[PageRef]) -> set[str]:
+    """The jobs of pages, of those that can be read.
+
+    Raises:
+        ArchiveError: if the store cannot be read.
+    """
+    return {order["key"]["job"] for order in orders_in(store, pages)}
+
+
 def in_pages(store: ObjectStore, state: BatchState, known: Collection[str]) -> list[str]:
     """The jobs of pages that have not begun. Of those that are not ``known`` none has.
 

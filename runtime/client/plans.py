@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from runtime.base.spec.models import BatchSpec, Retry
 from runtime.job.stops import JobStatus
 from workflows.messages import JobOutcome
+
+ASKED_EACH = 200
+"""Of so many jobs the server is asked one by one; of more, which of them it knows."""
 
 _LISTED = 8
 """So many turns are named one by one."""
@@ -120,6 +123,11 @@ class Plan:
             if jobs:
                 parts.append(f"{jobs} {words}")
         return ", ".join(parts) or "no jobs"
+
+
+def is_large(jobs: Sized) -> bool:
+    """Whether a batch has so many jobs that not each of them is asked for by itself."""
+    return len(jobs) > ASKED_EACH
 
 
 def _turns(turns: list[int]) -> str:

@@ -20,6 +20,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.standings import OPEN, QUEUED
 from runtime.base.values import JobKey
 from runtime.client.control import Control
+from runtime.client.paged import names_in
 from runtime.client.statuses import told_of
 from runtime.job.stops import JobStatus
 from workflows.messages import BatchState
@@ -59,7 +60,7 @@ class Results:
         state = await self._state()
         if state is None or self.control is None:
             return Known(sorted(ids))
-        paged = frozenset(await self.control.paged_names(state.pages))
+        paged = frozenset(await asyncio.to_thread(names_in, self.store, state.pages))
         return Known(
             ids=sorted(ids.union(state.waiting, paged)),
             open=frozenset(state.open),

@@ -16,7 +16,10 @@ from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.definitions import archived_spec
+from runtime.client.paged import names_in
+from runtime.client.planning import check_archive, plan_retry
 from runtime.client.plans import JobPlan, Plan, Start
+from runtime.client.submission import submit_again
 from runtime.client.submitted import figures
 from runtime.server.gathered import gathered
 from workflows.messages import Submission
@@ -45,7 +48,7 @@ async def retry(control: Control, batch: str, names: Sequence[str]) -> dict[str,
         NotFound: if Temporal does not know the batch.
         NotSigned: if only others have begun it.
     """
-    await control.check_archive(batch)
+    await check_archive(control, batch)
     waiting = await _waiting(control, batch)
     keys = [JobKey(batch=batch, job=name) for name in names]
 
@@ -55,7 +58,7 @@ async def retry(control: Control, batch: str, names: Sequence[str]) -> dict[str,
         spec, refused = await asyncio.to_thread(_defined, control.store, key)
         if spec is None:
             return None, None, refused
-        plan = await control.plan_retry(key, spec)
+        plan = await plan_retry(control, key, spec)
         return plan, spec, _REFUSED.get(plan.start, "")
 
     looked_at = await gathered(one, keys)
@@ -63,7 +66,7 @@ async def retry(control: Control, batch: str, names: Sequence[str]) -> dict[str,
     begun = [(plan, spec) for plan, spec, why in looked_at if plan and spec and not why]
     if begun:
         last = await _figures(control, batch)
-        await control.retry(_plan(batch, last, begun), last.routes)
+        await submit_again(control, _plan(batch, last, begun), last.routes)
     return refused
 
 
@@ -86,7 +89,8 @@ async def _waiting(control: Control, batch: str) -> set[str]:
     state = await control.batch_state(batch)
     if state is None:
         return set()
-    return {*state.waiting, *await control.paged_names(state.pages)}
+    paged = await asyncio.to_thread(names_in, control.store, state.pages)
+    return {*state.waiting, *paged}
 
 
 async def _figures(control: Control, batch: str) -> Submission:

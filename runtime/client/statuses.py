@@ -9,8 +9,9 @@ from runtime.archive.standings import ArchivedStanding
 from runtime.base.durations import format_duration
 from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiting_for
 from runtime.base.values import JobKey
-from runtime.client.control import Control, Standing
+from runtime.client.control import Control
 from runtime.client.paged import in_pages
+from runtime.client.standing import Standing
 from runtime.job.phases import Phase
 from runtime.server.gathered import gathered
 

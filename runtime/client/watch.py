@@ -10,9 +10,10 @@ from temporalio.service import RPCError
 
 from runtime.base.errors import ServerError
 from runtime.base.values import JobKey
-from runtime.client.control import Control, Running, Standing, Trouble
+from runtime.client.control import Control
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.restarts import is_passing
+from runtime.client.standing import Running, Standing, Trouble
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 from runtime.server.gathered import gathered

@@ -99,6 +99,12 @@ def test_an_attempt_in_flight_is_seen(store: ObjectStore) -> None:
     assert archive.in_flight("b") is None
 
 
+def test_the_last_turn_of_a_run_is_the_last_that_it_has_anything_of(store: ObjectStore) -> None:
+    """An attempt in flight, or a summary that was written before it; 0 where there is nothing."""
+    archive = fresh(eventful_job(store))
+    assert [archive.last_turn(run) for run in ("a", "b", "c")] == [35, 35, 0]
+
+
 def test_the_keyframe_has_all_nodes_and_other_steps_the_changed_ones() -> None:
     """A step names the nodes that changed; a keyframe holds all; the states at any step are put
     together from these.

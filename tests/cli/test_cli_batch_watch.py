@@ -16,7 +16,7 @@ from runtime.base.values import JobKey, Usage
 from runtime.cli.batch_board import drawn
 from runtime.cli.exit_codes import exit_code
 from runtime.client.batch_watch import ASKED, BatchWatch, ErrorKind, OpenJob, Picture
-from runtime.client.control import Standing, Trouble
+from runtime.client.standing import Standing, Trouble
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 from tests.archive.archive_jobs import Written, chat, write_run

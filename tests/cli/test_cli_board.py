@@ -7,7 +7,7 @@ from rich.console import Console
 
 from runtime.base.values import JobKey, Usage
 from runtime.cli.board import Board
-from runtime.client.control import Trouble
+from runtime.client.standing import Trouble
 from runtime.client.watch import Turn
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus

@@ -10,6 +10,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.client.control import Control
+from runtime.client.planning import plan_batch
+from runtime.client.submission import submit
 from runtime.client.watch import Ended, Watch
 from runtime.jobsfile.load import load_jobs_file
 from runtime.server.connection import Target, connect
@@ -22,8 +24,8 @@ async def submitted_and_watched(file: Path, address: str, store: str) -> list[st
     """What a client without a worker sees of a batch: the ends, in order."""
     async with connect(Target(address=address)) as connection:
         control = Control(connection.client, open_store(store))
-        plan = await control.plan(load_jobs_file(file), rerun_failed=False)
-        await control.submit(plan)
+        plan = await plan_batch(control, load_jobs_file(file), rerun_failed=False)
+        await submit(control, plan)
         events = [event async for event in Watch(control, plan).events()]
     return [
         f"{event.outcome.key} {event.outcome.status}"

@@ -21,6 +21,8 @@ from runtime.archive.trees import Trees
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.client.control import Control
+from runtime.client.planning import plan_batch
+from runtime.client.submission import submit
 from runtime.jobsfile.load import load_jobs_file
 from runtime.server.connection import Target, connect
 from tests.archive.s3_server import KEY, SECRET, S3Server
@@ -56,7 +58,7 @@ async def submitted(file: Path, address: str, store: str) -> None:
     """Start a batch's jobs, and leave them to the workers."""
     async with connect(Target(address=address)) as connection:
         control = Control(connection.client, open_store(store))
-        await control.submit(await control.plan(load_jobs_file(file), rerun_failed=False))
+        await submit(control, await plan_batch(control, load_jobs_file(file), rerun_failed=False))
 
 
 def half_done(home: Path) -> bool:

@@ -30,7 +30,10 @@ HEAVY = {
 
 OWN = {
     "runtime.client.control",
+    "runtime.client.planning",
     "runtime.client.plans",
+    "runtime.client.submission",
+    "runtime.client.wishes",
     "runtime.context.states",
     "runtime.history",
     "runtime.worker",

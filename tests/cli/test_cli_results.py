@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.values import JobKey, Usage
 from runtime.cli.main import main
 from runtime.client import results as results_module
-from runtime.client.control import Standing
 from runtime.client.results import Results
+from runtime.client.standing import Standing
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 from workflows.messages import BatchState, JobProgress
@@ -173,10 +172,6 @@ class Asked:
 
     async def batch_state(self, batch: str) -> BatchState:
         return BatchState(waiting=("z",), open=("d",), pages=(self.page,))
-
-    async def paged_names(self, pages: Iterable[PageRef]) -> set[str]:
-        assert list(pages) == [self.page]
-        return {"a", "x"}
 
     async def standing(self, key: JobKey) -> Standing:
         assert key == JobKey(batch="night", job="d")

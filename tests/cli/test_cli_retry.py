@@ -11,7 +11,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.base.home import state_home
 from runtime.base.workflow_ids import batch_workflow_id
-from runtime.client import control
+from runtime.client import orders
 from runtime.server.embedded import NAMESPACE, ensure_server
 from tests.cli.command_line import CommandLine, Done, counting, damage, script, wait_for
 from tests.eventually import forgotten
@@ -133,14 +133,14 @@ def test_what_is_refused(cli: CommandLine) -> None:
     assert len(cli.archive("refused", "good").runs()) == 1
 
 
-@pytest.mark.parametrize("size", [1, control.SUBMIT_BYTES])
+@pytest.mark.parametrize("size", [1, orders.SUBMIT_BYTES])
 def test_a_batch_begins_anew_what_failed(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """Each that ended without success, once, also where they are so many that they come in pages;
     the others are passed over, with their number.
     """
-    monkeypatch.setattr(control, "SUBMIT_BYTES", size)
+    monkeypatch.setattr(orders, "SUBMIT_BYTES", size)
     batch = f"whole-{size}"
     mixed(cli, batch)
     done = cli("retry", "--batch", batch)

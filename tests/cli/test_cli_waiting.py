@@ -11,7 +11,9 @@ from temporalio.client import Client
 
 from runtime.base.home import state_home
 from runtime.base.workflow_ids import batch_workflow_id
-from runtime.client.control import Control, Wish
+from runtime.client import wishes
+from runtime.client.control import Control
+from runtime.client.wishes import BatchWish
 from runtime.server.embedded import NAMESPACE, ensure_server
 from tests.cli.command_line import UNHURRIED, CommandLine, counting, gated, script, wait_for
 from tests.workflow.stage import replayer
@@ -142,14 +144,14 @@ def test_a_batch_that_ends_while_it_is_looked_at_is_not_said_to_be_cancelled(
 ) -> None:
     """A job that waited when the jobs were listed has run: nobody has heard the wish."""
     _, process = cli.running_and_waiting("ends", "first", "next", "gate")
-    hold = Control.hold_batch
+    hold = wishes.hold_batch
 
-    async def held(control: Control, batch: str, wish: Wish) -> None:
+    async def held(control: Control, batch: str, wish: BatchWish) -> None:
         cli.write("gate", "")
         assert (await asyncio.to_thread(cli.finished, process)).code == 0
         await hold(control, batch, wish)
 
-    monkeypatch.setattr(Control, "hold_batch", held)
+    monkeypatch.setattr(wishes, "hold_batch", held)
     done = cli("cancel", "--batch", "ends", "--json")
     assert [row["job"] for row in done.json()] == ["ends/first", "ends/next"]
     assert [row["cancelled"] for row in done.json()] == [False, False]

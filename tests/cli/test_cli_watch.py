@@ -14,8 +14,9 @@ from runtime.base.spec.models import BatchSpec, Retry
 from runtime.base.values import JobKey
 from runtime.cli.reporters import PlainReporter
 from runtime.client import watch
-from runtime.client.control import Control, Standing
+from runtime.client.control import Control
 from runtime.client.plans import JobPlan, Plan, Start
+from runtime.client.standing import Standing
 from runtime.client.watch import Ended, Silent, Turn, Watch
 from runtime.job.phases import Phase
 from runtime.job.stops import Cause, JobStatus

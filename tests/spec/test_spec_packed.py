@@ -6,15 +6,14 @@ import gc
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from runtime.archive.pages import MOST_ON_PAGE
 from runtime.archive.stores.memory import MemoryStore
 from runtime.base.spec.models import JobSpec
-from runtime.client.control import Control
+from runtime.client.orders import pages_of
 from runtime.client.plans import Plan
 from runtime.jobsfile import packed
 from runtime.jobsfile.items import Item
@@ -110,7 +109,7 @@ def test_no_more_jobs_are_alive_than_are_looked_at(form: str, tmp_path: Path) ->
     (tmp_path / "items.jsonl").unlink()
     plan = Plan(batch, tuple(job.id for job in batch.jobs))
     store = Counting()
-    pages = Control(cast(Client, None), store)._paged(plan)
+    pages = pages_of(store, plan)
     assert sum(page.jobs for page in pages) == JOBS
     assert len(store.alive) == len(pages) == 3
     assert max(store.alive) <= before + 3

@@ -12,9 +12,12 @@ from runtime.archive.spending import spent_in
 from runtime.base.spec.models import BatchBudget, BatchSpec
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id
-from runtime.client import control as controls
+from runtime.client import submission
 from runtime.client.control import Control
 from runtime.client.own_runs import describe
+from runtime.client.planning import plan_batch
+from runtime.client.submission import submit
+from runtime.client.wishes import hold_batch
 from runtime.job.stops import JobStatus
 from runtime.worker.worker import make_worker
 from tests.eventually import eventually
@@ -41,16 +44,16 @@ async def test_a_batch_that_ends_as_it_is_given_again_begins_with_what_is_left(
     async def ends_then(client: Client, workflow: str) -> WorkflowExecutionDescription | None:
         """What the server says of the batch that runs, which has ended when that is heard."""
         description = await describe(client, workflow)
-        await control.hold_batch(stage.batch, "withdraw_all")
+        await hold_batch(control, stage.batch, "withdraw_all")
         await handle.result()
         return description
 
     async with make_worker(stage.client, stage.store, task_queue=batch_queue(stage.batch)):
-        await control.submit(await control.plan(batch, rerun_failed=False))
+        await submit(control, await plan_batch(control, batch, rerun_failed=False))
         await eventually(lambda: five_turns(stage.archive(slow)), "the sixth turn is under way")
-        plan = await control.plan(more, rerun_failed=False)
-        monkeypatch.setattr(controls, "describe", ends_then)
-        await control.submit(plan)
+        plan = await plan_batch(control, more, rerun_failed=False)
+        monkeypatch.setattr(submission, "describe", ends_then)
+        await submit(control, plan)
         assert (await handle.result())["ended"] == {"more": "budget"}
     await replayer().replay_workflow(await handle.fetch_history())
     assert spent_in(stage.store, stage.batch).turns == 8
@@ -70,16 +73,16 @@ async def test_a_budget_that_a_batch_is_given_while_it_runs_counts_from_then_on(
         }
     )
     async with make_worker(stage.client, stage.store, task_queue=batch_queue(stage.batch)):
-        await control.submit(await control.plan(batch, rerun_failed=False))
+        await submit(control, await plan_batch(control, batch, rerun_failed=False))
         await eventually(lambda: five_turns(stage.archive(slow)), "the sixth turn is under way")
-        await control.submit(await control.plan(more, rerun_failed=False))
+        await submit(control, await plan_batch(control, more, rerun_failed=False))
         key = JobKey(batch=stage.batch, job="more")
 
         async def has_ended() -> bool:
             return await control.outcome(key) is not None
 
         await eventually(has_ended, "the job with the budget ends")
-        await control.hold_batch(stage.batch, "withdraw_all")
+        await hold_batch(control, stage.batch, "withdraw_all")
         handle = stage.client.get_workflow_handle(batch_workflow_id(stage.batch))
         await handle.result()
     outcome = await control.outcome(key)
@@ -101,7 +104,7 @@ async def test_a_batch_that_begins_again_has_what_is_left_of_its_budget(stage: S
             jobs=tuple(specs[:jobs]),
             budget=BatchBudget(turns=turns, tokens=10**9),
         )
-        await control.submit(await control.plan(batch, rerun_failed=rerun))
+        await submit(control, await plan_batch(control, batch, rerun_failed=rerun))
         handle = stage.client.get_workflow_handle(batch_workflow_id(stage.batch))
         await handle.result()
         await replayer().replay_workflow(await handle.fetch_history())

@@ -17,6 +17,7 @@ from runtime.base.spec.models import BatchSpec
 from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client.control import Control
 from runtime.client.plans import Plan
+from runtime.client.submission import submit
 from tests.eventually import eventually
 from workflows.batch import BatchWorkflow
 from workflows.messages import BatchOrder, BatchState, Submission, batch_queue
@@ -61,7 +62,7 @@ async def test_an_update_waits_for_a_worker_that_carries_the_task_out(stage: Sta
         await handle.execute_update(BatchWorkflow.submit, Submission(jobs=(), concurrency=3))
     assert refused.value.status is RPCStatusCode.FAILED_PRECONDITION
     nothing = Plan(BatchSpec(batch=batch, concurrency=3, jobs=()), ())
-    submitted = asyncio.create_task(Control(stage.client, stage.store).submit(nothing))
+    submitted = asyncio.create_task(submit(Control(stage.client, stage.store), nothing))
     async with worker(BatchWorkflow):
         await submitted
         assert (await handle.result()).ended == {}

@@ -28,12 +28,16 @@ from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id, open_on
-from runtime.client import control as controls
+from runtime.client import orders, plans
 from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
-from runtime.client.paged import in_pages
+from runtime.client.paged import in_pages, names_in
+from runtime.client.planning import plan_batch
 from runtime.client.plans import Plan, Start
+from runtime.client.submission import submit
+from runtime.client.waiting import waits
 from runtime.client.watch import Ended, Retried, Watch
+from runtime.client.wishes import cancel, hold_batch
 from runtime.client.withdrawing import withdraw
 from runtime.job.stops import Cause, JobStatus
 from runtime.server.rates import queues_of
@@ -59,8 +63,8 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 @pytest_asyncio.fixture(loop_scope="session")
 async def control(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Control]:
     """A client whose batches have pages of four jobs and short histories, and a worker for them."""
-    monkeypatch.setattr(controls, "SUBMIT_BYTES", 0)
-    monkeypatch.setattr(controls, "ASKED_EACH", 0)
+    monkeypatch.setattr(orders, "SUBMIT_BYTES", 0)
+    monkeypatch.setattr(plans, "ASKED_EACH", 0)
     monkeypatch.setattr(pages, "MOST_ON_PAGE", 4)
     monkeypatch.setattr(batches, "MOST_EVENTS", 60)
     queue = batch_queue(stage.batch)
@@ -105,12 +109,12 @@ async def test_every_job_once_over_pages_and_runs(stage: Stage, control: Control
     other runs with jobs that are open, and no history is longer than it may be.
     """
     specs = [stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(14)]
-    plan = await control.plan(batch_of(stage, specs), rerun_failed=False)
+    plan = await plan_batch(control, batch_of(stage, specs), rerun_failed=False)
     assert plan.new == 14
-    await control.submit(plan)
-    await control.submit(plan)
-    again = await control.plan(batch_of(stage, specs[::-1]), rerun_failed=False)
-    await control.submit(again)
+    await submit(control, plan)
+    await submit(control, plan)
+    again = await plan_batch(control, batch_of(stage, specs[::-1]), rerun_failed=False)
+    await submit(control, again)
     ended = [event.outcome for event in await seen(control, plan)]
     assert Counter(outcome.key.job for outcome in ended) == {f"j{n}": 1 for n in range(14)}
     assert {outcome.status for outcome in ended} == {JobStatus.SUCCEEDED}
@@ -121,7 +125,7 @@ async def test_every_job_once_over_pages_and_runs(stage: Stage, control: Control
         assert len(stage.archive(specs[n]).runs()) == 1
         await eventually(lambda n=n: _is(runs_of(stage, f"j{n}"), 1), "the run is listed")
     assert all(len(history.events) < 200 for history in found)
-    done = await control.plan(batch_of(stage, specs), rerun_failed=False)
+    done = await plan_batch(control, batch_of(stage, specs), rerun_failed=False)
     assert len(done.counted(Start.DONE)) == 14
 
 
@@ -133,24 +137,24 @@ async def test_a_job_in_a_page_is_cancelled_before_it_began(stage: Stage, contro
     """It ends at once, as one that waits for its place does, and its page passes it over."""
     slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
     specs = [slow, *(stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(8))]
-    plan = await control.plan(batch_of(stage, specs, concurrency=1), rerun_failed=False)
-    await control.submit(plan)
+    plan = await plan_batch(control, batch_of(stage, specs, concurrency=1), rerun_failed=False)
+    await submit(control, plan)
     withdrawn = JobKey(batch=stage.batch, job="j7")
-    await control.cancel(withdrawn)
+    await cancel(control, withdrawn)
 
     async def has_ended() -> bool:
         return await control.outcome(withdrawn) is not None
 
     await eventually(has_ended, "the job in the last page ends")
     with pytest.raises(NotFound):
-        await control.cancel(withdrawn)
+        await cancel(control, withdrawn)
 
     async def runs() -> bool:
         standing = await control.standing(JobKey(batch=stage.batch, job="slow"))
         return standing is not None
 
     await eventually(runs, "the first job runs")
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     ended = {event.outcome.key.job: event.outcome for event in await seen(control, plan)}
     assert ended["j7"].reason == "cancelled before it began"
     assert ended["slow"].status is JobStatus.CANCELLED
@@ -173,8 +177,8 @@ async def with_a_slow_one(stage: Stage, control: Control, jobs: int) -> tuple[Pl
     slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
     others = (stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(jobs))
     batch = batch_of(stage, [slow, *others], concurrency=1)
-    plan = await control.plan(batch, rerun_failed=False)
-    await control.submit(plan)
+    plan = await plan_batch(control, batch, rerun_failed=False)
+    await submit(control, plan)
     await eventually(lambda: has_begun(control, stage, "slow"), "the first job runs")
     return plan, batch
 
@@ -196,7 +200,7 @@ async def test_whoever_follows_a_batch_hears_of_its_end_when_it_comes(
     plan, _ = await with_a_slow_one(stage, control, jobs=14)
     following = asyncio.create_task(seen(control, plan))
     await eventually(lambda: _is(_count(asked), 1), "the first round is over")
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     assert {event.outcome.key.job for event in await following} == set(plan.ids)
     assert len(asked) == 2
     assert len(await histories(stage)) > 1
@@ -211,8 +215,8 @@ async def test_a_cancelled_batch_starts_none_of_the_jobs_of_its_pages(
 ) -> None:
     """Each ends as cancelled, once; also while the batch is paused. The batch ends."""
     plan, _ = await with_a_slow_one(stage, control, jobs=17)
-    await control.hold_batch(stage.batch, "pause")
-    await control.hold_batch(stage.batch, "withdraw_all")
+    await hold_batch(control, stage.batch, "pause")
+    await hold_batch(control, stage.batch, "withdraw_all")
     ended = [event.outcome for event in await seen(control, plan)]
     assert Counter(outcome.key.job for outcome in ended) == Counter(plan.ids)
     assert Counter(outcome.reason for outcome in ended) == {
@@ -244,7 +248,7 @@ async def test_chosen_jobs_of_pages_are_cancelled_without_the_others(
     assert state is not None
     assert sorted(in_pages(stage.store, state, waiting)) == sorted(set(waiting) - gone)
     assert await withdraw(control, stage.batch, gone) == frozenset()
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     ended = {event.outcome.key.job: event.outcome for event in await seen(control, plan)}
     assert {job for job in ended if ended[job].status is JobStatus.CANCELLED} == gone | {"slow"}
     assert len(ended) == 15
@@ -256,12 +260,12 @@ async def test_a_job_that_was_withdrawn_from_a_page_runs_if_it_is_given_again(
 ) -> None:
     """While pages are left that it was withdrawn from."""
     _, batch = await with_a_slow_one(stage, control, jobs=10)
-    await control.cancel(JobKey(batch=stage.batch, job="j8"))
+    await cancel(control, JobKey(batch=stage.batch, job="j8"))
     await eventually(lambda: ends(control, stage, "j8"), "the withdrawn job ends")
-    rerun = await control.plan(batch, rerun_failed=True)
+    rerun = await plan_batch(control, batch, rerun_failed=True)
     assert [job.id for job in rerun.counted(Start.RERUN)] == ["j8"]
-    await control.submit(rerun)
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await submit(control, rerun)
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     ended = {event.outcome.key.job: event.outcome for event in await seen(control, rerun)}
     assert ended["j8"].status is JobStatus.SUCCEEDED
     await histories(stage)
@@ -280,7 +284,7 @@ async def test_pages_that_cannot_be_read_end_their_batch_with_the_reason(
     gone.unlink()
     damaged.chmod(0o600)
     damaged.write_bytes(b"damaged")
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     with pytest.raises(WorkflowFailureError):
         await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
     with pytest.raises(ServerError) as told:
@@ -295,8 +299,8 @@ async def test_pages_that_cannot_be_read_end_their_batch_with_the_reason(
     assert begun == [True] * 3 + [False] * 8 + [True] * 3
     await histories(stage)
     damaged.unlink()
-    again = await control.plan(batch, rerun_failed=False)
-    await control.submit(again)
+    again = await plan_batch(control, batch, rerun_failed=False)
+    await submit(control, again)
     ended = [event.outcome.status for event in await seen(control, again)]
     assert ended == [JobStatus.SUCCEEDED] * 8
 
@@ -314,19 +318,19 @@ async def test_the_end_of_a_batch_that_lost_pages_is_told_as_a_failure(
         task_queue=batch_queue(stage.batch),
         memo={"archive": archive_id(stage.store)},
     )
-    await control.hold_batch(stage.batch, "pause")
+    await hold_batch(control, stage.batch, "pause")
     specs = [stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(8)]
     command = f"cat > told-{kept}"
     on_finish = OnFinish(
         command=command, directory=str(stage.path), events=(FinishEvent.BATCH,), timeout=120.0
     )
     given = batch_of(stage, specs).model_copy(update={"on_finish": on_finish})
-    await control.submit(await control.plan(given, rerun_failed=False))
+    await submit(control, await plan_batch(control, given, rerun_failed=False))
     state = await control.batch_state(stage.batch)
     assert state is not None
     for page in list(state.pages)[kept:]:
         (stage.path / "archive" / page_key(page.digest)).unlink()
-    await control.hold_batch(stage.batch, "resume")
+    await hold_batch(control, stage.batch, "resume")
     with pytest.raises(WorkflowFailureError):
         await batch.result()
     told = json.loads((stage.path / f"told-{kept}").read_text())
@@ -349,13 +353,13 @@ async def test_jobs_are_withdrawn_beside_a_page_that_cannot_be_read(
     (stage.path / "archive" / page_key(state.pages[0].digest)).unlink()
     readable = [f"j{n}" for n in range(7, 14)]
     assert in_pages(stage.store, state, ()) == readable
-    assert await control.paged_names(state.pages) == set(readable)
+    assert names_in(stage.store, state.pages) == set(readable)
     assert "a page of jobs that cannot be read is passed over: the archive has no" in caplog.text
-    await control.cancel(JobKey(batch=stage.batch, job="j13"))
+    await cancel(control, JobKey(batch=stage.batch, job="j13"))
     await eventually(lambda: ends(control, stage, "j13"), "the job ends that was named")
     assert await withdraw(control, stage.batch, {"j3", "j12"}) == {"j12"}
     await eventually(lambda: ends(control, stage, "j12"), "the job ends that was chosen")
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     with pytest.raises(WorkflowFailureError):
         await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
     begun = [job for job in readable if JobArchive(stage.store, stage.batch, job).runs()]
@@ -372,13 +376,13 @@ async def test_a_plan_that_is_out_of_date_begins_no_job_again(
         stage.spec([{"code": "finish(1)"}], id=f"j{n}", retry=Retry(times=1)) for n in range(5)
     ]
     batch = batch_of(stage, [slow, *others], concurrency=2)
-    plan, late = [await control.plan(batch, rerun_failed=False) for _ in range(2)]
-    await control.submit(plan)
+    plan, late = [await plan_batch(control, batch, rerun_failed=False) for _ in range(2)]
+    await submit(control, plan)
     for spec in others:
         await eventually(lambda id=spec.id: ends(control, stage, id), "the job ends")
-    monkeypatch.setattr(controls, "SUBMIT_BYTES", 500_000)
-    await control.submit(late)
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    monkeypatch.setattr(orders, "SUBMIT_BYTES", 500_000)
+    await submit(control, late)
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
     for spec in others:
         assert len(stage.archive(spec).runs()) == 1
@@ -395,27 +399,27 @@ async def test_jobs_that_wait_to_begin_again_are_not_done(
     they are followed to their new ends. One of them can be withdrawn.
     """
     if by_name:
-        monkeypatch.setattr(controls, "SUBMIT_BYTES", 500_000)
-        monkeypatch.setattr(controls, "ASKED_EACH", 200)
+        monkeypatch.setattr(orders, "SUBMIT_BYTES", 500_000)
+        monkeypatch.setattr(plans, "ASKED_EACH", 200)
     policy = stage.path / "fails.py"
     policy.write_text(FAILS)
     failing = [stage.spec(f"scripted/{policy}", id=f"f{n}") for n in range(3)]
-    first = await control.plan(batch_of(stage, failing), rerun_failed=False)
-    await control.submit(first)
+    first = await plan_batch(control, batch_of(stage, failing), rerun_failed=False)
+    await submit(control, first)
     assert len(await seen(control, first)) == 3
     await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
     slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
     batch = batch_of(stage, [slow, *failing], concurrency=1)
-    await control.submit(await control.plan(batch, rerun_failed=True))
+    await submit(control, await plan_batch(control, batch, rerun_failed=True))
     await eventually(lambda: has_begun(control, stage, "slow"), "the first job runs")
-    again = await control.plan(batch, rerun_failed=False)
+    again = await plan_batch(control, batch, rerun_failed=False)
     assert [job.id for job in again.failed] == ["f0", "f1", "f2"]
     assert await goes_on(control, again)
     following = await with_those_to_come(control, again)
     assert [job.id for job in following.counted(Start.RERUN)] == ["f0", "f1", "f2"]
-    assert await control.waits(JobKey(batch=stage.batch, job="f1"))
-    await control.cancel(JobKey(batch=stage.batch, job="f1"))
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    assert await waits(control, JobKey(batch=stage.batch, job="f1"))
+    await cancel(control, JobKey(batch=stage.batch, job="f1"))
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     ended = {event.outcome.key.job: event.outcome for event in await seen(control, following)}
     assert {job: ended[job].status for job in ended} == {
         "slow": JobStatus.CANCELLED,
@@ -438,21 +442,21 @@ async def test_a_job_that_begins_again_while_a_command_begins_is_followed(
     policy = stage.path / "policy.py"
     policy.write_text(FAILS)
     specs = [stage.spec(f"scripted/{policy}", id="f")]
-    first = await control.plan(batch_of(stage, specs), rerun_failed=False)
-    await control.submit(first)
+    first = await plan_batch(control, batch_of(stage, specs), rerun_failed=False)
+    await submit(control, first)
     (before,) = await seen(control, first)
     slow = stage.spec([{"code": "finish(1)", "delay": 3600.0}], id="slow")
-    await control.submit(await control.plan(batch_of(stage, [slow]), rerun_failed=False))
-    late = await control.plan(batch_of(stage, specs), rerun_failed=False)
+    await submit(control, await plan_batch(control, batch_of(stage, [slow]), rerun_failed=False))
+    late = await plan_batch(control, batch_of(stage, specs), rerun_failed=False)
     assert [job.id for job in late.failed] == ["f"]
     assert not await goes_on(control, late)
     assert await with_those_to_come(control, late) == late
-    again = await control.plan(batch_of(stage, specs, concurrency=2), rerun_failed=True)
-    await control.submit(again)
+    again = await plan_batch(control, batch_of(stage, specs, concurrency=2), rerun_failed=True)
+    await submit(control, again)
     await eventually(lambda: _has_runs(stage, specs[0], 2), "it begins again")
     (ended,) = await seen(control, await with_those_to_come(control, late))
     assert ended.outcome.run not in {"", before.outcome.run}
-    await control.cancel(JobKey(batch=stage.batch, job="slow"))
+    await cancel(control, JobKey(batch=stage.batch, job="slow"))
     await histories(stage)
 
 
@@ -475,8 +479,8 @@ async def test_failed_jobs_are_started_again(stage: Stage, control: Control, ove
         *(stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(8)),
     ]
     batch = batch_of(stage, specs)
-    plan = await control.plan(batch, rerun_failed=False)
-    await control.submit(plan)
+    plan = await plan_batch(control, batch, rerun_failed=False)
+    await submit(control, plan)
     if over:
         await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
     events = await seen(control, plan)
@@ -489,12 +493,12 @@ async def test_failed_jobs_are_started_again(stage: Stage, control: Control, ove
     assert (ended["thrice"].status, ended["once"].status) == (JobStatus.FAILED, JobStatus.FAILED)
     assert len(ended) == 10
     assert [len(stage.archive(spec).runs()) for spec in specs[:3]] == [3, 1, 1]
-    rerun = await control.plan(batch, rerun_failed=True)
+    rerun = await plan_batch(control, batch, rerun_failed=True)
     assert [job.id for job in rerun.counted(Start.RERUN)] == ["thrice", "once"]
     for _ in range(2):
-        await control.submit(rerun)
+        await submit(control, rerun)
     assert sum(isinstance(event, Ended) for event in await seen(control, rerun)) == 2
-    await control.submit(rerun)
+    await submit(control, rerun)
     await stage.client.get_workflow_handle(batch_workflow_id(stage.batch)).result()
     assert [len(stage.archive(spec).runs()) for spec in specs[:3]] == [6, 2, 1]
     await histories(stage)
@@ -601,8 +605,8 @@ async def test_a_withdrawn_job_that_is_gone_from_the_server_holds_nothing_up(
 
     await eventually(has_failed, "the job cannot be cancelled")
     specs = [stage.spec([{"code": "finish(1)"}], id=f"j{n}") for n in range(6)]
-    plan = await control.plan(batch_of(stage, specs, concurrency=4), rerun_failed=False)
-    await control.submit(plan)
+    plan = await plan_batch(control, batch_of(stage, specs, concurrency=4), rerun_failed=False)
+    await submit(control, plan)
     for spec in specs:
         await eventually(lambda job=spec.id: ends(control, stage, job), "a job of a page ends")
     await keeper.terminate()

@@ -42,6 +42,7 @@ from runtime.base.spec.models import BatchBudget, BatchSpec
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import TASK_LIMIT, batch_workflow_id, job_workflow_id
 from runtime.client.control import Control
+from runtime.client.planning import plan_batch
 from runtime.client.plans import Start
 from runtime.client.resets import outcome_of_reset, reset
 from runtime.client.retries import retry
@@ -287,13 +288,13 @@ async def test_a_strangers_run_says_nothing_about_a_job(stage: Stage) -> None:
                 outcome.run,
                 outcome,
             )
-            (planned,) = (await asked.plan(batch, rerun_failed=True)).jobs
+            (planned,) = (await plan_batch(asked, batch, rerun_failed=True)).jobs
             assert (planned.start, planned.outcome) == (Start.DONE, outcome)
     unused = JobKey(batch=stage.batch, job="unused")
     await _start_raw(client, stage, job_workflow_id(unused), Payloads())
     await _over(stage.client.get_workflow_handle(job_workflow_id(unused)))
     other = BatchSpec(batch=stage.batch, jobs=(spec.model_copy(update={"id": "unused"}),))
-    (planned,) = (await control.plan(other, rerun_failed=False)).jobs
+    (planned,) = (await plan_batch(control, other, rerun_failed=False)).jobs
     assert planned.start is Start.NEW
     assert await control.standing(unused) is None
 
@@ -316,8 +317,10 @@ async def test_a_strangers_batch_says_nothing_about_a_batch(stage: Stage) -> Non
     )
     await _over(handle)
     (planned,) = (
-        await Control(stage.client, stage.store).plan(
-            BatchSpec(batch=stage.batch, jobs=(spec,)), rerun_failed=False
+        await plan_batch(
+            Control(stage.client, stage.store),
+            BatchSpec(batch=stage.batch, jobs=(spec,)),
+            rerun_failed=False,
         )
     ).jobs
     assert planned.start is Start.NEW

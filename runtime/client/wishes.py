@@ -1,0 +1,156 @@
+"""What a user wishes of jobs that run, and of batches: to pause, to go on, to end, to hear a
+message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Literal
+
+from temporalio.client import WorkflowHandle
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.contracts import Decision
+from runtime.archive.job import JobArchive
+from runtime.base.errors import NotFound
+from runtime.base.redaction.masked_edits import Place
+from runtime.base.values import JobKey
+from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
+from runtime.client.control import Control
+from runtime.client.masking import masked_message
+from runtime.client.waiting import waits
+from workflows.messages import Note
+
+BatchWish = Literal["pause", "resume", "withdraw_all"]
+"""What a batch may be asked of all its jobs: the signals of its workflow."""
+
+
+async def send(control: Control, key: JobKey, text: str) -> None:
+    """Give a running job a message.
+
+    Raises:
+        NotFound: if the job does not run.
+    """
+    archive = JobArchive.of(control.store, key)
+    masked = await asyncio.to_thread(masked_message, archive, text)
+    await _signal(control, key, "message", Note.of(masked))
+
+
+async def decide(
+    control: Control,
+    key: JobKey,
+    *,
+    question: str,
+    approved: bool,
+    by: str,
+    reason: str,
+    arguments: dict[str, Any] | None,
+    kept: tuple[Place, ...] = (),
+) -> None:
+    """Answer the question that a job waits with; ``arguments`` stand in for those of the call, but
+    at the places that are ``kept``.
+
+    Raises:
+        NotFound: if the job does not run.
+    """
+    archive = JobArchive.of(control.store, key)
+    masked = await asyncio.to_thread(masked_message, archive, reason) if reason else ""
+    decision = Decision(
+        question=question,
+        approved=approved,
+        by=by,
+        at=time.time(),
+        reason=masked,
+        arguments=arguments,
+        kept=kept,
+    )
+    await _signal(control, key, "decide", decision)
+
+
+async def condense(control: Control, key: JobKey) -> None:
+    """Ask a running job to forget older turns before its next model call.
+
+    Raises:
+        NotFound: if the job does not run.
+    """
+    await _signal(control, key, "condense", Note.of())
+
+
+async def pause(control: Control, key: JobKey) -> None:
+    """Have no turn of a running job begin until ``resume``.
+
+    Raises:
+        NotFound: if the job does not run.
+    """
+    await _signal(control, key, "pause", Note.of())
+
+
+async def resume(control: Control, key: JobKey) -> None:
+    """Have a paused job go on.
+
+    Raises:
+        NotFound: if the job does not run.
+    """
+    await _signal(control, key, "resume", Note.of())
+
+
+async def cancel(control: Control, key: JobKey) -> None:
+    """Ask a job that runs, or waits for its place in its batch, to stop.
+
+    It ends as ``cancelled``.
+
+    Raises:
+        NotFound: if the job does neither.
+    """
+    if await waits(control, key):
+        batch = control.client.get_workflow_handle(batch_workflow_id(key.batch))
+        await batch.signal("withdraw", Note.of(key.job))
+        return
+    # The server accepts the cancellation of a run that has ended, and does nothing.
+    if await control.outcome(key) is not None:
+        raise _does_not_run(key)
+    try:
+        await _job(control, key).cancel()
+    except RPCError as error:
+        raise _not_running(key, error) from error
+
+
+async def hold_batch(control: Control, batch: str, wish: BatchWish) -> None:
+    """Have no job of a running batch begin, or have them begin again, or have all of them end as
+    cancelled; those that run are asked by themselves.
+
+    Raises:
+        NotFound: if the batch does not run.
+    """
+    try:
+        handle = control.client.get_workflow_handle(batch_workflow_id(batch))
+        await handle.signal(wish, Note.of())
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        raise NotFound(
+            f"batch {batch!r} does not run: it has ended, or was never started"
+        ) from error
+
+
+async def _signal(control: Control, key: JobKey, name: str, argument: Note | Decision) -> None:
+    try:
+        await _job(control, key).signal(name, argument)
+    except RPCError as error:
+        raise _not_running(key, error) from error
+
+
+def _job(control: Control, key: JobKey) -> WorkflowHandle[Any, Any]:
+    return control.client.get_workflow_handle(job_workflow_id(key))
+
+
+def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:
+    return _does_not_run(key) if error.status is RPCStatusCode.NOT_FOUND else error
+
+
+def _does_not_run(key: JobKey) -> NotFound:
+    return NotFound(
+        f"job {key} does not run: it has ended, waits for a place, or was never started ('holdfast"
+        " ls' lists the jobs)"
+    )
