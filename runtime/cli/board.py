@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len
 from rich.text import Text
 
-from runtime.base.standings import waiting_for
-from runtime.cli.reporters import running_text, trouble_text
+from runtime.cli.reporters import doing_text
 from runtime.cli.text import first_line
 from runtime.client.watch import Turn
 from runtime.job.stops import JobStatus
@@ -131,22 +130,13 @@ def _table(rows: list[Turn], width: int) -> Iterator[Text]:
     yield line("job", "turn", "tokens", "cost", "now", "statement")
     for row in rows:
         seen = row.progress
-        last = first_line(seen.statement, width)
-        # What matters most is told last and stays: trouble before a question, that before a
-        # command.
-        if row.running is not None:
-            last = running_text(row.running)
-        if row.awaits:
-            last = waiting_for(row.awaits)
-        if row.trouble is not None:
-            last = trouble_text(row.trouble)
         yield line(
             row.key.job,
             str(seen.turn),
             f"{seen.usage.total:,}",
             f"${seen.cost_usd:.4f}",
             seen.phase.value,
-            last,
+            doing_text(row, first_line(seen.statement, width)),
         )
 
 

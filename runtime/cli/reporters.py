@@ -230,15 +230,22 @@ def progress_line(turn: Turn) -> str:
     wrong in the statement's place.
     """
     seen = turn.progress
-    last = Phase.ASLEEP if seen.phase is Phase.ASLEEP else first_line(seen.statement)
-    if turn.running is not None:
-        last = running_text(turn.running)
-    if turn.awaits:
-        last = waiting_for(turn.awaits)
-    if turn.trouble is not None:
-        last = trouble_text(turn.trouble)
+    quiet = Phase.ASLEEP if seen.phase is Phase.ASLEEP else first_line(seen.statement)
+    last = doing_text(turn, quiet)
     counts = f"turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}"
     return f"{turn.key}  {counts}  {last}".rstrip()
+
+
+def doing_text(turn: Turn, quiet: str) -> str:
+    """What goes on or wrong in a job's turn, the most important alone; ``quiet`` if nothing is."""
+    # Trouble matters more than a question, and that more than a command.
+    if turn.trouble is not None:
+        return trouble_text(turn.trouble)
+    if turn.awaits:
+        return waiting_for(turn.awaits)
+    if turn.running is not None:
+        return running_text(turn.running)
+    return quiet
 
 
 def running_text(running: Running) -> str:

@@ -1,13 +1,16 @@
 """The live table on terminals of several sizes, as rich writes it."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from runtime.base.standings import waiting_for
 from runtime.base.values import JobKey, Usage
 from runtime.cli.board import Board
-from runtime.client.standing import Trouble
+from runtime.cli.reporters import doing_text
+from runtime.client.standing import Running, Trouble
 from runtime.client.watch import Turn
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
@@ -91,6 +94,20 @@ def test_a_line_of_80_columns() -> None:
         "1 running, 0 waiting, 0 failed, 0 done of 1  1:02:05  $1.5000  1,234,567 tokens",
         "job      turn       tokens       cost  now         statement",
         "errors      3    1,234,567    $1.5000  model       attempt 2 in 4 s, after Conn…",
+    ]
+
+
+def test_of_what_goes_on_the_most_important_is_told() -> None:
+    """Trouble before a call that waits, that before a command, that before the statement."""
+    quiet, running = _turn("a"), Running("make", "12 passed")
+    runs = replace(quiet, running=running)
+    awaits = replace(runs, awaits="gpu")
+    failed = replace(awaits, trouble=Trouble("ConnectionFailed: no", 2, 4.0))
+    assert [doing_text(turn, "x = 1") for turn in (quiet, runs, awaits, failed)] == [
+        "x = 1",
+        "runs: make | 12 passed",
+        waiting_for("gpu"),
+        "attempt 2 in 4 s, after ConnectionFailed: no",
     ]
 
 
