@@ -31,6 +31,7 @@ async def send(control: Control, key: JobKey, text: str) -> None:
 
     Raises:
         NotFound: if the job does not run.
+        InputError: if the message is longer than the job's prompt has room for.
     """
     archive = JobArchive.of(control.store, key)
     masked = await asyncio.to_thread(masked_message, archive, text)
@@ -53,6 +54,7 @@ async def decide(
 
     Raises:
         NotFound: if the job does not run.
+        InputError: if the reason is longer than the job's prompt has room for.
     """
     archive = JobArchive.of(control.store, key)
     masked = await asyncio.to_thread(masked_message, archive, reason) if reason else ""
