@@ -7,10 +7,10 @@ from typing import Any
 
 import typer
 
+from runtime.base.visible import escaped
 from runtime.cli.exit_codes import DIFFERENCE
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.cli.text import escaped
 
 
 def command(store: Store = None, json: Json = False) -> None:

@@ -69,12 +69,15 @@ def _edited(asked: dict[str, Any]) -> tuple[tuple[Place, ...], dict[str, Any]] |
     import click
 
     from runtime.base.redaction.masked_edits import left_masked
+    from runtime.base.visible import escaped
     from runtime.context.outcomes import Refused
     from runtime.interpreter import hands
 
     before = {"args": asked["args"], "kwargs": asked["kwargs"]}
     try:
-        text = click.edit(json.dumps(before, ensure_ascii=False, indent=2), extension=".json")
+        # Its own line feeds are those between values: in texts there are none.
+        lines = json.dumps(before, ensure_ascii=False, indent=2).split("\n")
+        text = click.edit("\n".join(map(escaped, lines)), extension=".json")
     except click.ClickException as error:
         raise InputError(f"nothing is decided: the editor: {error.message}") from error
     if text is None:

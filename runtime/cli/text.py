@@ -7,7 +7,6 @@ What a terminal would take for the text of a title or a link stays too: to a she
 
 from __future__ import annotations
 
-import json
 import re
 
 _UNSAFE = re.compile(
@@ -28,13 +27,6 @@ def clean(text: str) -> str:
     U+FFFD.
     """
     return _SURROGATE.sub("\ufffd", _UNSAFE.sub("", text))
-
-
-def escaped(text: str) -> str:
-    """``text`` on one line, with the escape that JSON has for each character that nobody would see:
-    what somebody decides by, such as a command or a path, is shown as it is.
-    """
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def one_line(text: str) -> str:

@@ -1,5 +1,6 @@
 """What of a model's text reaches the terminal."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from runtime.archive.approvals import QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
+from runtime.base.visible import escaped
 from runtime.cli.main import main
-from runtime.cli.text import clean, escaped, one_line
+from runtime.cli.text import clean, one_line
 from tests.archive.archive_jobs import Written, segment
 
 
@@ -75,6 +77,24 @@ def test_what_is_decided_by_hides_nothing() -> None:
     assert escaped("ls ü 日 \x9d; rm \x9c\u202e\n\U000e0041\ud800") == (
         "ls ü 日 \\u009d; rm \\u009c\\u202e\\n\\udb40\\udc41\\ud800"
     )
+
+
+@pytest.mark.parametrize(
+    "blank",
+    [
+        *"\r\t\x7f\x9b\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180f\u200b\u200d\u2028\u202f\u2060",
+        *"\u2066\u2800\u3000\u3164\ufe00\ufe0f\ufeff\uffa0\U00016fe4\U0001d159\U000e0001\U000e01ef",
+    ],
+)
+def test_what_nobody_sees_has_an_escape(blank: str) -> None:
+    """Spaces of all kinds but one, fillers, and variation selectors, which can spell a text."""
+    assert escaped(f"a{blank}b c") == f"a{json.dumps(blank)[1:-1]}b c"
+
+
+@given(st.text())
+def test_an_escaped_text_is_not_lost(text: str) -> None:
+    """JSON that is shown so is the same JSON."""
+    assert json.loads(escaped(json.dumps(text, ensure_ascii=False))) == text
 
 
 def test_a_command_that_waits_for_approval_is_shown_whole(

@@ -10,10 +10,10 @@ import typer
 
 from runtime.base.errors import HoldfastError, InputError
 from runtime.base.plurals import counted
+from runtime.base.visible import escaped
 from runtime.cli.chosen import Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
-from runtime.cli.text import escaped
 from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
 
 if TYPE_CHECKING:

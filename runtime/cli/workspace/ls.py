@@ -9,10 +9,10 @@ import typer
 
 from runtime.base.errors import NotFound
 from runtime.base.plurals import counted
+from runtime.base.visible import escaped
 from runtime.cli.chosen import Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say
-from runtime.cli.text import escaped
 from runtime.cli.workspace.chosen import JobAtVersion, chosen_version
 
 if TYPE_CHECKING:
