@@ -6,6 +6,7 @@ from typing import Any
 
 from runtime.archive.told_effects import ToldEffect
 from runtime.base.plurals import counted
+from runtime.base.visible import escaped
 from runtime.cli.text import one_line, shortened
 
 _SHOWN_PATHS = 6
@@ -33,7 +34,7 @@ def effect_line(row: dict[str, Any]) -> str:
         words.append(took)
     shown = row["changed"][:_SHOWN_PATHS]
     if shown:
-        names = ", ".join(f"{one['status']} {one_line(one['path'])}" for one in shown)
+        names = ", ".join(f"{one['status']} {escaped(one['path'])}" for one in shown)
         more = row["count"] - len(shown)
         words.append(names + (f" and {counted(more, 'other path')}" if more > 0 else ""))
     if row["damaged"] is not None:

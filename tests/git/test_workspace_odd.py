@@ -57,17 +57,32 @@ def test_merges_keep_line_ends_and_encodings(cli: CommandLine, tmp_path: Path) -
     assert written_tree(mine) == {"a": (0o644, merged)}
 
 
-@pytest.mark.parametrize("literal", ["plain", "b\\xff", "b\\xff/below"])
+@pytest.mark.parametrize("literal", ["plain", "b\\xff", "b\\xff/below", "b\\\\xff"])
 def test_the_table_counts_names_that_look_alike_once_each(literal: str) -> None:
     """A name that is no UTF-8, and another one that reads as that one is shown."""
+    told = _table("b\udcff", literal)
+    assert " 2 files changed, 2 insertions(+)" in told
+    assert " b\\xff " in told
+
+
+def test_the_table_has_a_line_for_each_name() -> None:
+    """Whatever is in a name."""
+    told = _table("a | 9 +++\n README.md", "b\x1b[2K\u202e").splitlines()
+    assert [line.partition(" | ")[0].strip() for line in told[:2]] == ["a", "b\\u001b[2K\\u202e"]
+    assert told[0].startswith(" a | 9 +++\\n README.md")
+    assert [line.split(maxsplit=3)[3] for line in told[3:]] == [
+        "a | 9 +++\\n README.md",
+        "b\\u001b[2K\\u202e",
+    ]
+
+
+def _table(*names: str) -> str:
+    """The table of a change that brings files with these names."""
     trees = Trees(MemoryStore())
-    content = {"b\udcff": b"1\n", literal: b"2\n"}
+    content = {name: name.encode(errors="surrogateescape") + b"\n" for name in names}
     empty = trees.write_base(Tree(), content.__getitem__).tree.version
     made = Tree().changed({path: file_entry(data) for path, data in content.items()})
-    after = trees.write_base(made, content.__getitem__).tree.version
-    stat = differences(trees, empty, after).stat
-    assert " 2 files changed, 2 insertions(+)" in stat
-    assert (" b\\xff " in stat) is (literal != "b\\xff/below")
+    return differences(trees, empty, trees.write_base(made, content.__getitem__).tree.version).stat
 
 
 def test_a_name_is_told_on_one_line(cli: CommandLine, tmp_path: Path) -> None:
@@ -81,3 +96,19 @@ def test_a_name_is_told_on_one_line(cli: CommandLine, tmp_path: Path) -> None:
     ]
     told = cli("workspace", "apply", "named", "--to", tmp_path, "--dry-run").out.splitlines()
     assert told[1:] == ["A a\\u001b]0;b\\u0007c", "A new\\nM README.md"]
+    told = cli("workspace", "diff", "named", "--stat").out
+    assert " a\\u001b]0;b\\u0007c" in told and " new\\nM README.md" in told
+
+
+def test_what_no_patch_tells_is_told_on_one_line(cli: CommandLine) -> None:
+    """A line for each, and for programs the names as they are."""
+    after = {"new\nM README.md": ("directory", 0o755)}
+    hands_job(open_store(str(cli.home / "archive")), {}, [("x", after)], job="empty")
+    assert cli("workspace", "diff", "empty").out == "empty directory new\\nM README.md is new\n"
+    assert cli("workspace", "diff", "empty", "--stat").out.splitlines()[1:] == [
+        "empty directory new\\nM README.md is new"
+    ]
+    told = cli("workspace", "patch", "empty").err
+    assert told == "not in the patch: empty directory new\\nM README.md is new\n"
+    rows = cli("workspace", "diff", "empty", "--json").json()
+    assert rows["other"] == ["empty directory new\nM README.md is new"]

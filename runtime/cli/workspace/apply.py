@@ -117,7 +117,7 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
         )
         planned = merge.plan(user)
     except OSError as error:
-        raise InputError(f"{error.filename or root}: {error.strerror}") from error
+        raise InputError(f"{escaped(str(error.filename or root))}: {error.strerror}") from error
     # File systems that know no case take ``.GIT`` for the same directory.
     return tuple(one for one in planned if OWN_NAME not in one.path.lower().split("/"))
 
@@ -174,4 +174,4 @@ def _write(root: Path, planned: Sequence[Planned]) -> None:
     try:
         put_all(root, [Put(one.path, one.was, one.entry, one.data) for one in planned])
     except OSError as error:
-        raise HoldfastError(f"{error.filename or root}: {error.strerror}") from error
+        raise HoldfastError(f"{escaped(str(error.filename or root))}: {error.strerror}") from error

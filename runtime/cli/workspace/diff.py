@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runtime.base.visible import escaped
 from runtime.cli.chosen import Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, raw, say
@@ -47,7 +48,7 @@ def command(
     else:
         raw(diff.patch)
     for line in diff.untold:
-        say(line)
+        say(escaped(line))
 
 
 def document(diff: Differences) -> dict[str, Any]:

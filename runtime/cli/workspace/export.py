@@ -13,6 +13,7 @@ import typer
 
 from runtime.base.errors import InputError
 from runtime.base.plurals import counted
+from runtime.base.visible import escaped
 from runtime.cli.chosen import Run
 from runtime.cli.options import Store
 from runtime.cli.output import note, say
@@ -72,7 +73,9 @@ def command(
             text = json.dumps(_trace(at, revision), indent=2, ensure_ascii=False)
             agent_trace.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{error.filename or directory}: {error.strerror}") from error
+        raise InputError(
+            f"{escaped(str(error.filename or directory))}: {error.strerror}"
+        ) from error
     _tell(f"{at.of.name}@{at.turn}", tree, directory, agent_trace)
 
 
@@ -150,7 +153,7 @@ def _write_repository(at: At, directory: Path) -> str:
     from runtime.workspace.git.repository import repositories_in, write_repository
 
     for path in repositories_in(at.of.trees.tree(at.version)):
-        note(f"{shown(path)} is left out: no repository can hold another's own files")
+        note(f"{escaped(shown(path))} is left out: no repository can hold another's own files")
     return write_repository(directory, at.of.trees, _commits(at))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runtime.base.errors import InputError, NotFound
+from runtime.base.visible import escaped
 from runtime.cli.output import json_document, say
 from runtime.cli.workspace.chosen import At, chosen_version
 
@@ -111,7 +112,7 @@ def _texts(blamed: Blamed, statements: Mapping[int, str | None]) -> list[str]:
     heads = []
     for line in blamed.lines:
         words = first_line(statements.get(line.turn) or "") if line.turn else ""
-        moved = f"{shown(line.path)}: " if line.path != blamed.path and line.turn else ""
+        moved = f"{escaped(shown(line.path))}: " if line.path != blamed.path and line.turn else ""
         turn = f"@{line.turn}" if line.turn else "base"
         heads.append((turn, shortened(moved + words, _STATEMENT_CHARS)))
     turns = max((len(turn) for turn, _ in heads), default=0)

@@ -8,6 +8,7 @@ import typer
 
 from runtime.base.errors import InputError, NotFound
 from runtime.base.plurals import counted
+from runtime.base.visible import escaped
 from runtime.cli.chosen import Run
 from runtime.cli.options import Store
 from runtime.cli.output import note, raw
@@ -40,7 +41,7 @@ def command(
     diff = differences(between.of.trees, between.before, between.after, binary=True)
     raw(diff.patch)
     for line in diff.untold:
-        note(f"not in the patch: {line}")
+        note(f"not in the patch: {escaped(line)}")
 
 
 def _handed(job: str, run: str | None, store: str | None) -> None:
@@ -62,4 +63,4 @@ def _handed(job: str, run: str | None, store: str | None) -> None:
     if end.patch.masked:
         note(f"{counted(end.patch.masked, 'value')} masked: it does not apply there")
     for line in end.patch.untold:
-        note(f"not in the patch: {line}")
+        note(f"not in the patch: {escaped(line)}")

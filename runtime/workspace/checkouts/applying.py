@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.base.errors import HoldfastError
-from runtime.trees.entries import Entry, Kind, directory_entry, file_entry, link_entry
+from runtime.base.visible import escaped
+from runtime.trees.entries import Entry, Kind, directory_entry, file_entry, link_entry, shown
 from runtime.workspace.checkouts.taking import read_file
 from runtime.workspace.walk import CREATE, LIST
 
@@ -82,9 +83,13 @@ def _check(root: Path, put: Put, name: str, at: int) -> None:
 
 def _changed(root: Path, put: Put) -> HoldfastError:
     return HoldfastError(
-        f"{root / put.path} was changed meanwhile: it was left as it is, and so were those after"
+        f"{_told(root, put)} was changed meanwhile: it was left as it is, and so were those after"
         " it; give the command again"
     )
+
+
+def _told(root: Path, put: Put) -> str:
+    return escaped(shown(str(root / put.path)))
 
 
 def _entry_of(name: str, at: int) -> Entry | None:
@@ -137,7 +142,7 @@ def _make(root: Path, put: Put, entry: Entry, name: str, at: int) -> None:
             _check(root, put, name, at)
         elif _is_there(name, at):
             raise HoldfastError(
-                f"{root / put.path} came into being meanwhile: give the command again"
+                f"{_told(root, put)} came into being meanwhile: give the command again"
             )
         os.replace(beside, name, src_dir_fd=at, dst_dir_fd=at)
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ import pygit2
 from pygit2.enums import DeltaStatus, DiffFind, DiffOption, DiffStatsFormat
 
 from runtime.archive.trees import Trees
+from runtime.base.visible import escaped
 from runtime.trees.entries import Entry, Kind, shown
 from runtime.trees.tree import Tree
 from runtime.workspace.git.objects import OWN_NAME, git_mode, scratch
@@ -89,9 +90,9 @@ def differences(
     with _diff(trees, few, later, binary=binary, whole=not binary) as diff:
         files = tuple(_change(patch, old, new) for patch in diff if patch is not None)
         stat = _stat(diff, width)
-    if _can_be_escaped({path for tree in (few, later) for path, _ in tree.under()}):
-        # A second time: git's table has names as they are, and what is no UTF-8 is lost in it.
-        few, later = _escaped(few), _escaped(later)
+    if any(_told(path) != path for tree in (few, later) for path, _ in tree.under()):
+        # A second time: git's table has names as they are, whatever a terminal makes of them.
+        few, later = _as_told(few), _as_told(later)
         with _diff(trees, few, later, binary=binary, whole=not binary) as diff:
             stat = _stat(diff, width)
     return Differences(files, tuple(_untold(old, new, patch=binary)), stat)
@@ -101,16 +102,13 @@ def _stat(diff: pygit2.Diff, width: int) -> str:
     return diff.stats.format(DiffStatsFormat.FULL | DiffStatsFormat.INCLUDE_SUMMARY, width)
 
 
-def _can_be_escaped(paths: Set[str]) -> bool:
-    """Whether some of the paths are no UTF-8, and none looks like such a one that was escaped: two
-    files would have one name.
-    """
-    return any(shown(path) != path for path in paths) and not any("\\x" in one for one in paths)
+def _told(path: str) -> str:
+    """A path on one line. Backslashes are doubled, or two files could have one name."""
+    return escaped(shown(path.replace("\\", "\\\\")))
 
 
-def _escaped(tree: Tree) -> Tree:
-    """A tree whose names are told as all commands tell them."""
-    return Tree().changed({shown(path): entry for path, entry in tree.under()})
+def _as_told(tree: Tree) -> Tree:
+    return Tree().changed({_told(path): entry for path, entry in tree.under()})
 
 
 def _sparse(old: Tree, new: Tree) -> tuple[Tree, Tree]:
