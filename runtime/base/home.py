@@ -113,9 +113,11 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
         path = platformdirs.user_state_path("holdfast", appauthor=False)
     home = Home(path.resolve())
     try:
-        # What is in it tells what models were told: it is for this user alone.
+        # What is in it tells what models were told: it is for this user alone. It may have been
+        # made by hand, for all to list.
         home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        home.server.mkdir(exist_ok=True, mode=0o700)
+        for inner in (home.server, home.workspaces):
+            inner.mkdir(exist_ok=True, mode=0o700)
         writable = os.access(home.server, os.W_OK | os.X_OK)
     except OSError as error:
         raise InputError(

@@ -1,5 +1,7 @@
 """Where the state directory is."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,19 @@ def test_named_directory_is_made_and_is_the_owners_alone(tmp_path: Path) -> None
     assert home.path == (tmp_path / "a" / "b").resolve()
     assert home.server.is_dir()
     assert home.path.stat().st_mode & 0o777 == 0o700
+
+
+def test_in_a_directory_that_others_may_list_they_see_no_job(tmp_path: Path) -> None:
+    """Nor the server's files: it may have been made by hand, and the umask be any."""
+    (tmp_path / "wide").mkdir()
+    (tmp_path / "wide").chmod(0o777)
+    before = os.umask(0)
+    try:
+        home = state_home({"HOLDFAST_HOME": str(tmp_path / "wide")})
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in home.path.iterdir()}
+    assert modes == {home.server: 0o700, home.workspaces: 0o700}
 
 
 def test_relative_name_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
