@@ -57,7 +57,7 @@ from runtime.trees.editing import Edited
 from runtime.trees.entries import Changes, Entry, shown
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import excluded
-from runtime.workspace.checkouts.taking import Digests, read_file, take
+from runtime.workspace.checkouts.taking import Digests, check_file, read_file, take
 
 R = TypeVar("R")
 
@@ -229,7 +229,7 @@ class HandsActivities:
         # A directory that is being written to is copied again as a whole.
         for _ in range(_TRIES):
             try:
-                taken = take(Path(place), leave, self._digests)
+                taken = take(Path(place), leave, self._digests, check_file)
                 base = self._trees.write_base(taken.tree, _reader(Path(place), taken.tree))
             except (_Changing, FileNotFoundError, NotADirectoryError):
                 if not Path(place).is_dir():
@@ -415,7 +415,7 @@ def _reader(root: Path, tree: Tree) -> Callable[[str], bytes]:
     """The bytes of a directory's files, as they were when its tree was taken."""
 
     def read(path: str) -> bytes:
-        data, entry = read_file(root / path)[0], tree.get(path)
+        data, entry = read_file(root / path), tree.get(path)
         if entry is None or digest_bytes(data) != entry.content:
             raise _Changing(path)
         return data

@@ -26,7 +26,12 @@ def canonical_json(value: Any) -> bytes:
 
 def digest_bytes(data: bytes) -> str:
     """``sha256:`` and the lower-case hexadecimal digest of ``data``."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
+    return tagged(hashlib.sha256(data))
+
+
+def tagged(digest: hashlib._Hash) -> str:
+    """A SHA-256 that was computed piece by piece, as ``digest_bytes`` has it."""
+    return f"sha256:{digest.hexdigest()}"
 
 
 def digest_of(value: Any) -> str:

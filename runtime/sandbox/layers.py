@@ -8,7 +8,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -39,8 +39,6 @@ class Changed:
     """A directory that hides what the layers below have at its path."""
     reason: str = ""
     """Why it was dropped: ``a socket``."""
-    size: int = field(default=0, compare=False)
-    """Bytes of a file, when it was looked at."""
 
 
 def changed_in(upper: Path) -> Iterator[Changed]:
@@ -151,7 +149,7 @@ def _changed(full: str, path: str, *, deleted_as_files: bool) -> Changed:
             os.chmod(full, mode | stat.S_IRUSR)  # noqa: PTH101 as above
         if deleted_as_files and _attribute(full, "whiteout") is not None:
             return Changed(path, "deleted")
-        return Changed(path, "file", mode, size=status.st_size)
+        return Changed(path, "file", mode)
     if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
         return Changed(path, "deleted")
     reason = next((told for test, told in _OTHERS if test(status.st_mode)), "no file")

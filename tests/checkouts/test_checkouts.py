@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
 from runtime.archive.stores import MemoryStore
-from runtime.archive.trees import Trees
+from runtime.archive.trees import TooMuch, Trees
 from runtime.base.kept import Busy
 from runtime.base.values import JobKey
 from runtime.sandbox.layers import remove_tree
@@ -22,7 +22,15 @@ from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.checkout import Checkouts
 from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.laying import EPOCH
-from runtime.workspace.checkouts.taking import Digests, Taken, differing, take
+from runtime.workspace.checkouts.taking import (
+    Digests,
+    Taken,
+    check_file,
+    chunks_of,
+    differing,
+    left_in,
+    take,
+)
 
 JOB = JobKey(batch="b/1", job="..")
 NOTHING = excluded(())
@@ -258,6 +266,43 @@ def test_what_a_command_changed_is_found(tmp_path: Path) -> None:
     assert found.changes == {"a": file_entry(b"3"), "d/b": None, "d/c": file_entry(b"4")}
     assert sorted(found.data.values()) == [b"3", b"4"]
     assert kept(tmp_path).tree == before.changed(found.changes)
+
+
+def test_too_much_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """However long a file says that it is: by looking at all, and in a layer."""
+    (tmp_path / "a").write_text("1")
+    before = kept(tmp_path).tree
+    for name in ("a", "new"):
+        with (tmp_path / name).open("ab") as file:
+            file.truncate(1 << 40)
+        with pytest.raises(TooMuch):
+            differing(tmp_path, before, NOTHING, Digests())
+        with pytest.raises(TooMuch):
+            left_in(tmp_path, before, NOTHING)
+        (tmp_path / name).unlink()
+
+
+def test_no_job_begins_with_a_file_that_is_too_large(tmp_path: Path) -> None:
+    """It is named, on one line, and not read."""
+    with (tmp_path / "large\n").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(
+        TooMuch, match=r"^large\\n has 1,099,511,627,776 bytes, and no file .*exclude"
+    ):
+        take(tmp_path, NOTHING, Digests(), check_file)
+
+
+def test_a_file_is_read_as_long_as_it_was(tmp_path: Path) -> None:
+    """It may grow for as long as it is read: whoever writes to it could keep a worker at it."""
+    log = tmp_path / "log"
+    log.write_bytes(bytes(3 << 20))
+    with log.open("rb") as file, log.open("ab") as more:
+        read = 0
+        for chunk in chunks_of(file.fileno(), os.fstat(file.fileno())):
+            read += len(chunk)
+            more.write(chunk)
+            more.flush()
+    assert read == 3 << 20
 
 
 def left_by_a_command(made: Made, upper: Path, base: str) -> str:

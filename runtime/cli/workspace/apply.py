@@ -113,7 +113,7 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
             trees,
             trees.tree(at.of.history.base),
             trees.tree(at.version),
-            lambda path: read_file(root / path)[0],
+            lambda path: read_file(root / path),
         )
         planned = merge.plan(user)
     except OSError as error:

@@ -102,7 +102,7 @@ def _entry_of(name: str, at: int) -> Entry | None:
         return directory_entry(status.st_mode)
     if stat.S_ISLNK(status.st_mode):
         return link_entry(os.readlink(name, dir_fd=at))
-    return file_entry(read_file(name, at=at)[0], status.st_mode)
+    return file_entry(read_file(name, at=at), status.st_mode)
 
 
 def _is_there(name: str, at: int) -> bool:

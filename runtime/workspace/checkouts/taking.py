@@ -6,6 +6,7 @@ No link is followed, and what is no file, link or directory is left out and name
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import time
@@ -15,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.archive.trees import CHANGE_BYTES, TooMuch
-from runtime.base.digests import digest_bytes
+from runtime.base.digests import tagged
 from runtime.base.path_lengths import too_long
+from runtime.base.visible import escaped
 from runtime.sandbox.layers import Changed, changed_in
 from runtime.trees.entries import (
     PERMISSIONS,
@@ -25,11 +27,15 @@ from runtime.trees.entries import (
     directory_entry,
     file_entry,
     link_entry,
+    shown,
 )
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import Excluded
 from runtime.workspace.fingerprints import FingerprintCache, Identity
 from runtime.workspace.walk import LIST, READ, SPECIAL_KINDS
+
+FILE_BYTES = 2 << 30
+"""The most bytes of one file that a job may begin with: it is archived from memory."""
 
 _CHUNK = 1 << 20
 _REPLACED = "It was replaced while it was looked through"
@@ -101,41 +107,74 @@ class Digests:
         Raises:
             OSError: if it cannot be read.
         """
-        known = self._known.get(Identity.of(status))
+        known, size = self._known.get(Identity.of(status)), status.st_size
         if known is None:
             started = self._now()
-            data, before, after = read_file(path, at=at)
-            known = digest_bytes(data)
+            # Not kept: a file may have more bytes than there is memory.
+            digest, size = hashlib.sha256(), 0
+            with _opened(path, at) as (file, before):
+                for chunk in chunks_of(file, before):
+                    digest.update(chunk)
+                    size += len(chunk)
+                after = os.fstat(file)
+            known = tagged(digest)
             self._known.put(Identity.of(before), Identity.of(after), known, read_at=started)
-            return Entry(Kind.FILE, status.st_mode & PERMISSIONS, len(data), known)
-        return Entry(Kind.FILE, status.st_mode & PERMISSIONS, status.st_size, known)
+        return Entry(Kind.FILE, status.st_mode & PERMISSIONS, size, known)
 
 
-def read_file(
-    path: str | Path, *, at: int | None = None
-) -> tuple[bytes, os.stat_result, os.stat_result]:
-    """A regular file's bytes, and its status before and after; its path is from the directory open
-    as ``at``, if one is.
+def read_file(path: str | Path, *, at: int | None = None) -> bytes:
+    """A regular file's bytes; its path is from the directory open as ``at``, if one is.
 
     Raises:
         OSError: if it is none, or cannot be read.
     """
+    with _opened(path, at) as (file, status):
+        return b"".join(chunks_of(file, status))
+
+
+def _read_new(path: str) -> bytes:
+    """A file's bytes, for a version to bring.
+
+    Raises:
+        OSError: if it is none, or cannot be read.
+        TooMuch: if they are too many for one, before they are read.
+    """
+    with _opened(path, None) as (file, status):
+        check_size(status.st_size)
+        return b"".join(chunks_of(file, status))
+
+
+@contextmanager
+def _opened(path: str | Path, at: int | None) -> Iterator[tuple[int, os.stat_result]]:
     file = os.open(path, READ, dir_fd=at)
     try:
-        before = os.fstat(file)
-        if not stat.S_ISREG(before.st_mode):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{path} is no regular file")
-        chunks = []
-        most = min(before.st_size, _CHUNK) + 1
-        while chunk := os.read(file, most):
-            chunks.append(chunk)
-        return b"".join(chunks), before, os.fstat(file)
+        yield file, status
     finally:
         os.close(file)
 
 
-def take(root: Path, leave: Excluded, digests: Digests) -> Taken:
-    """The tree of a directory.
+def chunks_of(file: int, status: os.stat_result) -> Iterator[bytes]:
+    """An open file, no longer than it was when it was opened: it may grow for as long as it is
+    read. Of a short one, or one that does not tell its length as those of ``/proc``, a chunk.
+    """
+    left = max(status.st_size, _CHUNK)
+    # A byte more than there should be: so the end of a short one is seen.
+    most = min(status.st_size or _CHUNK, _CHUNK) + 1
+    while left and (chunk := os.read(file, min(left, most))):
+        yield chunk
+        left -= len(chunk)
+
+
+def take(
+    root: Path,
+    leave: Excluded,
+    digests: Digests,
+    check: Callable[[str, os.stat_result], None] = lambda path, status: None,
+) -> Taken:
+    """The tree of a directory; ``check`` may refuse a file before it is read.
 
     Raises:
         OSError: if something in it cannot be read.
@@ -155,6 +194,7 @@ def take(root: Path, leave: Excluded, digests: Digests) -> Taken:
                 target = os.readlink(one.name, dir_fd=one.directory)
                 entries[one.path] = link_entry(target)
             elif stat.S_ISREG(mode):
+                check(one.path, one.status)
                 entries[one.path] = digests.entry(one.name, one.status, at=one.directory)
             else:
                 left.append(one.path)
@@ -163,20 +203,44 @@ def take(root: Path, leave: Excluded, digests: Digests) -> Taken:
     return Taken(Tree().changed(entries), tuple(dropped), tuple(left))
 
 
+def check_file(path: str, status: os.stat_result) -> None:
+    """Refuse a file that no job may begin with.
+
+    Raises:
+        TooMuch: then.
+    """
+    if status.st_size > FILE_BYTES:
+        raise TooMuch(
+            f"{escaped(shown(path))} has {status.st_size:,} bytes, and no file that a job begins"
+            f" with may have more than {FILE_BYTES:,}; exclude it from the workspace"
+        )
+
+
 def dropped_line(path: str, kind: str) -> str:
     """The line that says what was left out."""
     return f"{path} is {kind}, which a version cannot hold: it was dropped"
 
 
 def differing(root: Path, before: Tree, leave: Excluded, digests: Digests) -> Difference:
-    """What differs between a tree and a directory, by looking at all of it."""
-    taken = take(root, leave, digests)
+    """What differs between a tree and a directory, by looking at all of it.
+
+    Raises:
+        OSError: if something in it cannot be read.
+        TooMuch: if it has more new bytes than a version may bring.
+    """
+
+    def check(path: str, status: os.stat_result) -> None:
+        # One of another length is new, and need not be read to see that.
+        if (old := before.get(path)) is None or old.size != status.st_size:
+            check_size(status.st_size)
+
+    taken = take(root, leave, digests, check)
     difference = Difference(dropped=list(taken.dropped), left=taken.left)
     for path, entry in before.difference(taken.tree).items():
         if entry is None:
             difference.changes[path] = None
         else:
-            data = read_file(f"{root}/{path}")[0] if entry.is_file else b""
+            data = _read_new(f"{root}/{path}") if entry.is_file else b""
             # Of the bytes just read: the file may have changed since its digest was taken.
             difference.put(path, file_entry(data, entry.mode) if entry.is_file else entry, data)
     return difference
@@ -212,8 +276,7 @@ def _entry(place: str, change: Changed) -> tuple[Entry, bytes]:
         return directory_entry(change.mode), b""
     if change.kind == "symlink":
         return link_entry(os.readlink(place)), b""  # noqa: PTH115 as above
-    check_size(change.size)
-    data = read_file(place)[0]
+    data = _read_new(place)
     return file_entry(data, change.mode), data
 
 
