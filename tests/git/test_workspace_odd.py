@@ -19,7 +19,7 @@ from tests.git.jobs import hands_job, written_tree
 
 
 def test_a_repository_among_the_files(cli: CommandLine, tmp_path: Path) -> None:
-    """It is a file like others to ls, diff and export; git's forms leave it out and say so, and
+    """It is a file like others to ls and diff; git's forms and export leave it out and say so, and
     apply leaves the user's alone.
     """
     store = open_store(str(cli.home / "archive"))
@@ -33,8 +33,10 @@ def test_a_repository_among_the_files(cli: CommandLine, tmp_path: Path) -> None:
     assert "+2\n" in patch.out
     assert "not in the patch: .git/HEAD is left out: git takes nothing" in patch.err
     mine = tmp_path / "mine"
-    cli("workspace", "export", "nested@0", mine)
-    assert cli("workspace", "apply", "nested", "--to", mine, "--yes").code == 0
+    cli("workspace", "export", "nested@0", mine, "--repositories")
+    applied = cli("workspace", "apply", "nested", "--to", mine, "--yes")
+    assert (applied.code, applied.out.splitlines()[1:]) == (0, ["M a", f"1 path written in {mine}"])
+    assert applied.err == ".git is left alone: git runs what is set there\n"
     assert (mine / "a").read_bytes() == b"2\n"
     assert (mine / ".git/HEAD").read_bytes() == b"ref: a\n"
     done = cli("workspace", "export", "nested", tmp_path / "repo", "--git")
@@ -42,6 +44,27 @@ def test_a_repository_among_the_files(cli: CommandLine, tmp_path: Path) -> None:
     log = ["git", "log", "--format=%s"]
     said = subprocess.run(log, cwd=tmp_path / "repo", capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == ["x", "What the job began with"]
+
+
+def test_no_repository_of_a_job_is_exported_unasked(cli: CommandLine, tmp_path: Path) -> None:
+    """The next git there would run what the job has set, under whatever spelling of the name."""
+    store = open_store(str(cli.home / "archive"))
+    evil = b"[core]\n\tfsmonitor = touch ran\n"
+    after = {".git/config": evil, "sub/.GIT": b"gitdir: ../x\n", "a": b"1\n", ".gitignore": b"\n"}
+    hands_job(store, {}, [("x", after)], job="evil")
+    done = cli("workspace", "export", "evil", tmp_path / "plain")
+    assert done.out == f"hands/evil@1: 2 files, 3 bytes in {tmp_path / 'plain'}\n"
+    assert done.err.splitlines() == [
+        f"{name} is left out: git runs what is set there; --repositories writes it"
+        for name in (".git", "sub/.GIT")
+    ]
+    written = {".gitignore": (0o644, b"\n"), "a": (0o644, b"1\n"), "sub": 0o755}
+    assert written_tree(tmp_path / "plain") == written
+    asked = cli("workspace", "export", "evil", tmp_path / "asked", "--repositories")
+    assert (asked.code, asked.err) == (0, "")
+    assert (tmp_path / "asked/.git/config").read_bytes() == evil
+    wrong = cli("workspace", "export", "evil", tmp_path / "git", "--git", "--repositories")
+    assert (wrong.code, wrong.err) == (2, "error: --repositories is of a plain DIR\n")
 
 
 def test_merges_keep_line_ends_and_encodings(cli: CommandLine, tmp_path: Path) -> None:

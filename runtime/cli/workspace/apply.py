@@ -13,7 +13,7 @@ from runtime.base.plurals import counted
 from runtime.base.visible import escaped
 from runtime.cli.chosen import Run
 from runtime.cli.options import Json, Store
-from runtime.cli.output import json_document, say
+from runtime.cli.output import json_document, note, say
 from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
 
 if TYPE_CHECKING:
@@ -96,11 +96,13 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
     Raises:
         InputError: if the directory cannot be read.
     """
+    from runtime.trees.entries import shown
     from runtime.trees.tree import Tree
     from runtime.workspace.checkouts.excluded import excluded
     from runtime.workspace.checkouts.taking import Digests, read_file, take
     from runtime.workspace.git.merging import Merge
     from runtime.workspace.git.objects import OWN_NAME
+    from runtime.workspace.git.repository import repository_of
 
     trees = at.of.trees
     if root.exists() and not root.is_dir():
@@ -118,8 +120,10 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
         planned = merge.plan(user)
     except OSError as error:
         raise InputError(f"{escaped(str(error.filename or root))}: {error.strerror}") from error
-    # File systems that know no case take ``.GIT`` for the same directory.
-    return tuple(one for one in planned if OWN_NAME not in one.path.lower().split("/"))
+    own = dict.fromkeys(filter(None, (repository_of(one.path) for one in planned)))
+    for path in own:
+        note(f"{escaped(shown(path))} is left alone: git runs what is set there")
+    return tuple(one for one in planned if repository_of(one.path) is None)
 
 
 def _origin(definition: dict[str, Any]) -> Path:

@@ -44,6 +44,13 @@ def command(
         bool,
         typer.Option("--kept", help="Only the files that 'keep' of the job's workspace names."),
     ] = False,
+    repositories: Annotated[
+        bool,
+        typer.Option(
+            "--repositories",
+            help="What is in a .git, too. Git runs what is set there, whoever wrote it.",
+        ),
+    ] = False,
     agent_trace: Annotated[
         Path | None,
         typer.Option(
@@ -59,12 +66,16 @@ def command(
     """Write the files of a job's workspace, as they were after a turn, to a directory.
 
     Their times are made up: the first of January 2020, and a second more for each version after the
-    first. With --git each commit has its statement as message and its step as a trailer, and comes
-    out the same each time, so 'git log -p' and 'git blame' tell what the job did.
+    first. A .git is left out, and named. With --git each commit has its statement as message and
+    its step as a trailer, and comes out the same each time, so 'git log -p' and 'git blame' tell
+    what the job did.
     """
-    _check(directory, agent_trace, git=git, kept=kept)
+    plain = "--kept" if kept else "--repositories" if repositories else ""
+    _check(directory, agent_trace, git=git, plain=plain)
     at = chosen_version(job, run, store)
     tree = _kept(at) if kept else at.of.trees.tree(at.version)
+    if directory is not None and not repositories:
+        tree = _without_repositories(tree, git=git)
     revision = ""
     try:
         if directory is not None:
@@ -86,16 +97,17 @@ def _tell(name: str, tree: Tree, directory: Path | None, agent_trace: Path | Non
         say(f"{name}: traced in {agent_trace}")
 
 
-def _check(directory: Path | None, agent_trace: Path | None, *, git: bool, kept: bool) -> None:
-    """See that there is something to write, and nothing in its place.
+def _check(directory: Path | None, agent_trace: Path | None, *, git: bool, plain: str) -> None:
+    """See that there is something to write, and nothing in its place. ``plain`` is the option
+    that wants a plain DIR, if one does.
 
     Raises:
         InputError: if there is not.
     """
     if directory is None and (git or agent_trace is None):
         raise InputError("name the DIR to write to, or a FILE with --agent-trace")
-    if kept and (git or directory is None):
-        raise InputError("--kept is of a plain DIR")
+    if plain and (git or directory is None):
+        raise InputError(f"{plain} is of a plain DIR")
     if directory is not None:
         check_empty(directory)
     # A link counts as well, also one that leads nowhere.
@@ -132,6 +144,21 @@ def _kept(at: At) -> Tree:
     return Tree().changed({path: tree.get(path) for path in kept_in(tree, patterns)})
 
 
+def _without_repositories(tree: Tree, *, git: bool) -> Tree:
+    """A tree without its ``.git``s, each of which is told."""
+    from runtime.trees.entries import shown
+    from runtime.workspace.git.repository import repositories_in, without_repositories
+
+    why = (
+        "no repository can hold another's own files"
+        if git
+        else "git runs what is set there; --repositories writes it"
+    )
+    for path in repositories_in(tree):
+        note(f"{escaped(shown(path))} is left out: {why}")
+    return without_repositories(tree)
+
+
 def _lay_out(at: At, tree: Tree, directory: Path) -> str:
     """Write a version's files. It has no revision."""
     from runtime.trees.tree import Tree
@@ -149,11 +176,8 @@ def _lay_out(at: At, tree: Tree, directory: Path) -> str:
 
 
 def _write_repository(at: At, directory: Path) -> str:
-    from runtime.trees.entries import shown
-    from runtime.workspace.git.repository import repositories_in, write_repository
+    from runtime.workspace.git.repository import write_repository
 
-    for path in repositories_in(at.of.trees.tree(at.version)):
-        note(f"{escaped(shown(path))} is left out: no repository can hold another's own files")
     return write_repository(directory, at.of.trees, _commits(at))
 
 

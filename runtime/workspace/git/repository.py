@@ -77,7 +77,7 @@ def write_repository(folder: Path, trees: Trees, commits: Iterable[Commit]) -> s
             f"refs/heads/{_HEAD}", signature, signature, commit.message, tree, parents
         )
         parents = [made]
-    _lay_out(folder, trees, _without_repositories(last))
+    _lay_out(folder, trees, without_repositories(last))
     if before is not None:
         repository.index.read_tree(before)
         repository.index.write()
@@ -91,15 +91,23 @@ def _lay_out(folder: Path, trees: Trees, tree: Tree) -> None:
     lay(folder, Tree().difference(tree), tree, put)
 
 
-def _without_repositories(tree: Tree) -> Tree:
-    inner = [path for path, _ in tree.under() if path.lower().split("/")[-1] == OWN_NAME]
-    return tree.changed(dict.fromkeys(inner))
+def without_repositories(tree: Tree) -> Tree:
+    """A tree without its ``.git``s."""
+    return tree.changed(dict.fromkeys(repositories_in(tree)))
 
 
 def repositories_in(tree: Tree) -> list[str]:
     """The ``.git``s of a tree, which no repository can hold."""
-    paths = [path for path, _ in tree.under() if OWN_NAME in path.lower().split("/")]
-    return [path for path in paths if path.lower().split("/")[-1] == OWN_NAME]
+    return list(dict.fromkeys(filter(None, (repository_of(path) for path, _ in tree.under()))))
+
+
+def repository_of(path: str) -> str | None:
+    """The first ``.git`` that a path leads to or into."""
+    # File systems that know no case take ``.GIT`` for the same directory.
+    names = path.lower().split("/")
+    if OWN_NAME not in names:
+        return None
+    return "/".join(path.split("/")[: names.index(OWN_NAME) + 1])
 
 
 def _seconds(at: str) -> int:
