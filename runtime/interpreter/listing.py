@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Final
+from typing import Any, Final
 
 from pydantic_monty import MontyError, MontySession
 
@@ -61,6 +61,15 @@ class _Kept:
 _kept = _Kept()
 
 
+def told(session: MontySession, expression: str, inputs: dict[str, Any] | None = None) -> Any:
+    """The value of an expression of the framework's, after a statement.
+
+    What it prints goes nowhere: a statement may have had it run code of its own, and the standard
+    output of a worker is its user's.
+    """
+    return session.feed_run(expression, inputs=inputs, print_callback=lambda *_: None)
+
+
 def contents_of(
     session: MontySession, definitions: Definitions, source: str, hidden: frozenset[str]
 ) -> Contents:
@@ -71,7 +80,7 @@ def contents_of(
         "holdfast_classes": {name: list(names) for name, names in definitions.classes.items()},
         "holdfast_loose": list(definitions.loose),
     }
-    contents = parse(session.feed_run(walk.CALL, inputs=inputs), hidden)
+    contents = parse(told(session, walk.CALL, inputs), hidden)
     named = definitions.named((line[1:] for line in contents.lines if line.startswith("f")), source)
     return Contents(contents.roots, contents.lines, named)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from pydantic_monty import MontyStdTypeProxy
 
 from runtime.base.digests import digest_of
 from runtime.base.syntax import tree_of
@@ -87,6 +89,10 @@ LISTING = "[(k, holdfast_short(v)) for k, v in holdfast_locals().items()]"
 ``NodeRef``s.
 """
 
+_FUNCTIONS = ("holdfast_short", "holdfast_repr", "holdfast_held", "holdfast_walk")
+OWN = f"(holdfast_locals, {', '.join(_FUNCTIONS)})"
+"""An expression of what lists the variables, in a session with a walk: ``exec`` reaches it."""
+
 SHORT, WHOLE = 1, 2
 """Schemes of digests: of short reprs alone, as sessions do that were begun before there was a walk,
 and of all content.
@@ -165,6 +171,20 @@ def own_bound(source: str) -> list[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return sorted({name for node in ast.walk(tree) for name in _bound_by(node) if _is_own(name)})
+
+
+def is_intact(own: Sequence[object]) -> bool:
+    """Whether the value of ``OWN`` is what the prelude made it.
+
+    The interpreter tells what it has built in from all else. A function of a statement it tells by
+    a name that ``own_bound`` refuses, or by an address, where ``exec`` made it.
+    """
+    built_in, *functions = own
+    return (
+        isinstance(built_in, MontyStdTypeProxy)
+        and built_in.name == "locals"
+        and functions == [f"<function '{name}' at 0x0>" for name in _FUNCTIONS]
+    )
 
 
 def altered(listing: Iterable[Any]) -> list[str]:

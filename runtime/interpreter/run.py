@@ -193,13 +193,15 @@ class _Bounds:
     """What bounds a stretch: when it is cut, when it is killed, and whether its time is a reason to
     end the statement.
 
-    ``live`` is False where the outcome must be the recorded one.
+    ``live`` is False where the outcome must be the recorded one. ``well``: a record has it ended
+    well, whatever names it binds: releases before let it.
     """
 
     calls: int
     seconds: float
     live: bool
     timed: bool
+    well: bool
 
     @classmethod
     def of(cls, recorded: Verdict | None) -> _Bounds:
@@ -207,12 +209,12 @@ class _Bounds:
         run of the statement.
         """
         if recorded is None:
-            return cls(calls=CALLS_PER_STRETCH, seconds=pool.HARD_SECONDS, live=True, timed=True)
+            return cls(CALLS_PER_STRETCH, pool.HARD_SECONDS, live=True, timed=True, well=False)
         if not recorded.digest:
-            return cls(calls=CALLS_PER_STRETCH, seconds=pool.REPLAY_SECONDS, live=True, timed=False)
-        return cls(
-            calls=recorded.cut or _UNCUT, seconds=pool.REPLAY_SECONDS, live=False, timed=False
-        )
+            well = recorded.checked is Checked.PASSED
+            return cls(CALLS_PER_STRETCH, pool.REPLAY_SECONDS, live=True, timed=False, well=well)
+        calls = recorded.cut or _UNCUT
+        return cls(calls, pool.REPLAY_SECONDS, live=False, timed=False, well=True)
 
 
 @dataclass
@@ -267,10 +269,11 @@ class StatementRun:
         self._stretches += 1
         status, detail = VerdictStatus.OK, ""
         if checked is not Checked.REFUSED:
+            bounds = _Bounds.of(recorded)
             try:
                 if self._waiting is None:
-                    self._keep_own_names(recorded)
-                self._effect, self._waiting = self._run(answer, _Bounds.of(recorded))
+                    self._keep_own_names(bounds)
+                self._effect, self._waiting = self._run(answer, bounds)
             except _TakenBack as taken:
                 self._effect = self._waiting = None
                 status, detail = taken.status, taken.detail
@@ -362,12 +365,9 @@ class StatementRun:
         self.exception, self.session = refusal, self.before
         return Checked.REFUSED
 
-    def _keep_own_names(self, recorded: Verdict | None) -> None:
-        """Take back a statement that binds names of the framework's, unless a record has it ended
-        well: releases before let it.
-        """
-        well = recorded is not None and (recorded.digest or recorded.checked is Checked.PASSED)
-        if not well and (bound := namespace.own_bound(self.source)):
+    def _keep_own_names(self, bounds: _Bounds) -> None:
+        """Take back a statement whose source binds names of the framework's."""
+        if not bounds.well and (bound := namespace.own_bound(self.source)):
             raise _TakenBack(VerdictStatus.NAMES, ", ".join(bound))
 
     def _run(self, answer: Answer | None, bounds: _Bounds) -> tuple[Effect | None, bytes | None]:
@@ -392,7 +392,7 @@ class StatementRun:
                     self._weight = len(waiting)
                     return effect, waiting
                 try:
-                    self.session = self._listed(session, handles)
+                    self.session = self._listed(session, handles, bounds)
                 # What lists the variables is in the interpreter too, where ``exec`` reaches it.
                 except (AttributeError, LookupError, TypeError, ValueError) as error:
                     raise _TakenBack(VerdictStatus.NAMES, namespace.OWN_NAMES) from error
@@ -507,12 +507,16 @@ class StatementRun:
                 session.feed_run(supplied.source(piece))
         return None
 
-    def _listed(self, session: MontySession, handles: Handles) -> Session:
+    def _listed(self, session: MontySession, handles: Handles, bounds: _Bounds) -> Session:
         # The interpreter keeps the source of all it is fed: what is listed after the dump does not
         # add to it.
         dump = session.dump()
         self._weight = len(dump)
-        listed = handles.incoming(session.feed_run(namespace.LISTING))
+        # A session that was begun with ``SHORT`` has no walk.
+        watched = not bounds.well and self.before.names.scheme == namespace.WHOLE
+        if watched and not namespace.is_intact(listing.told(session, namespace.OWN)):
+            raise _TakenBack(VerdictStatus.NAMES, namespace.OWN_NAMES)
+        listed = handles.incoming(listing.told(session, namespace.LISTING))
         if taken := namespace.taken(listed, self.hidden):
             raise _TakenBack(VerdictStatus.NAMES, ", ".join(taken))
         if altered := namespace.altered(listed):

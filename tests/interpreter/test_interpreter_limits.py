@@ -120,6 +120,12 @@ def test_the_words_of_a_limit_are_no_limit(run: Run, source: str) -> None:
         "exec('holdfast_walk = lambda *a: str(1)')",
         "def holdfast_short(v): return v",
         "exec('def holdfast_short(v): return v')",
+        "exec('holdfast_locals = lambda *a: {}')",
+        "exec('def holdfast_locals():\\n    while True: pass')",
+        'exec(\'def holdfast_short(v): return ("int", None, "1", [])\')',
+        "def f(v, depth=0): return '1'\nexec('holdfast_repr = f')",
+        'eval(\'exec("holdfast" + "_held = lambda v: []")\')',
+        "exec('holdfast_short, holdfast_repr = holdfast_repr, holdfast_short')",
         "holdfast_mine = 2",
         "\uff48oldfast_mine = 2",
         "import json as holdfast_mine",
@@ -141,14 +147,20 @@ def test_a_name_of_the_framework_s_cannot_be_bound(run: Run, source: str) -> Non
     assert loop.executions[2].stdout == "1 2000\n"
 
 
-def test_a_record_that_bound_such_a_name_is_executed_as_it_was(workspace: Path) -> None:
-    """Releases before let it."""
+def test_a_record_that_bound_such_a_name_is_executed_as_it_was(
+    workspace: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Releases before let it. What it has printed where the variables are listed is not for the
+    worker's terminal.
+    """
     job = PlainLoop(workspace, statements()).job
     job.ingest((), 0.0)
-    statement = job.receive(native("holdfast_mine = 2", 1), 0.0)
+    prints = "holdfast_short = lambda v: print('!') or ('int', None, '1', [])"
+    statement = job.receive(native(f"holdfast_mine = 2\nexec({prints!r})", 1), 0.0)
     assert statement is not None
     known = Verdict(checked=Checked.PASSED)
     assert statement.advance(None, known).verdict.status is VerdictStatus.OK
+    assert capfd.readouterr().out == ""
 
 
 def test_what_a_process_did_before_changes_no_verdict_on_memory(run: Run) -> None:
