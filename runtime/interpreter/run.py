@@ -90,8 +90,10 @@ raises (``supplied/sources/_unknown.monty``).
 _OURS = {name.rpartition(".")[2]: ours for ours, name in _AS_MONTY.items()}
 _MESSAGE_CHARS = 2_000
 _MEMORY_LIMIT = re.compile(
-    r"memory limit exceeded: \d+ bytes > |the worker exceeded its memory limit"
+    r"memory limit exceeded: \d+ bytes > "
+    rf"({pool.MAX_MEMORY_BYTES}|{pool.REPLAY_MEMORY_BYTES}) bytes"
 )
+_PROCESS_LIMIT = "the worker exceeded its memory limit"
 _TIME_LIMIT = re.compile(r"(feed|turn) time limit exceeded")
 """Of sessions that were saved when limits were wall time: the smaller limit holds."""
 _WHOLE = f"{namespace.WHOLE}:"
@@ -684,4 +686,9 @@ def _out_of_time(exception: ExceptionInfo) -> bool:
 
 
 def _out_of_memory(exception: ExceptionInfo) -> bool:
-    return exception.type == "MemoryError" and _MEMORY_LIMIT.match(exception.message) is not None
+    if exception.type != "MemoryError":
+        return False
+    # A process that has ended has no traceback; one that goes on may have one, and tells the limit.
+    ended = not exception.trace_summary.startswith("Traceback")
+    told = ended and exception.message.startswith(_PROCESS_LIMIT)
+    return told or _MEMORY_LIMIT.match(exception.message) is not None

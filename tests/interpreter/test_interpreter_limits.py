@@ -98,10 +98,15 @@ def test_a_limit_that_counts_is_an_exception(run: Run, source: str, kind: str) -
         "raise ValueError('turn time limit exceeded')",
         "raise TimeoutError('feed time limit exceeded: 2s > 1s')",
         "tell('turn time limit exceeded')",
+        "raise MemoryError('memory limit exceeded: 5 bytes > 4')",
+        "raise MemoryError('memory limit exceeded: 5 bytes > 4 bytes')",
+        "raise MemoryError('the worker exceeded its memory limit')",
     ],
 )
 def test_the_words_of_a_limit_are_no_limit(run: Run, source: str) -> None:
-    """Which a statement or its tool may use as well: its task was tried again for ever."""
+    """Which a statement or its tool may use as well: its task was tried again for ever, or what it
+    did was taken back.
+    """
 
     def tell(what: str) -> None:
         """A tool that is out of time."""
@@ -109,7 +114,8 @@ def test_the_words_of_a_limit_are_no_limit(run: Run, source: str) -> None:
 
     execution = run("x = 1", source, AFTER, tools=[tell]).executions[1]
     assert execution.exception is not None
-    assert "time limit exceeded" in execution.exception.message
+    assert " limit" in execution.exception.message
+    assert execution.exception.trace_summary.startswith("Traceback")
     assert execution.status is ExecutionStatus.ERROR
 
 
