@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+from runtime.base.visible import escaped
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
-from runtime.cli.output import json_document, say
+from runtime.cli.output import json_document, say, say_all
 
 
 def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = False) -> None:
@@ -15,7 +19,6 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
     """
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
-    from runtime.job.happenings import line_of
 
     turn = chosen_turn(archive_to_read(store), job, run)
     nodes, changed, events = turn.nodes(), turn.changed_nodes(), turn.recent_events()
@@ -25,10 +28,23 @@ def command(job: JobAtTurn, run: Run = None, store: Store = None, json: Json = F
         return
     if not nodes:
         say(f"{turn.address}: no nodes")
+    say_all(node_lines(nodes, changed, events))
+
+
+def node_lines(
+    nodes: Mapping[str, Mapping[str, Any]],
+    changed: Container[str],
+    events: Sequence[dict[str, Any]],
+) -> Iterator[str]:
+    """A line for each node, a star before those that changed, and behind it what happened to it.
+    What a job named is told on one line.
+    """
+    from runtime.job.happenings import line_of
+
     for obj_id, state in nodes.items():
         mark = "*" if obj_id in changed else " "
         fields = "  ".join(f"{name}={value}" for name, value in state.items() if name != "obj_id")
-        say(f"{mark} {obj_id}  {fields}")
+        yield escaped(f"{mark} {obj_id}  {fields}")
         for event in events:
             if obj_id in (event.get("obj_id"), event.get("group_id")):
-                say(f"    {line_of(event)}")
+                yield escaped(f"    {line_of(event)}")

@@ -16,6 +16,7 @@ from runtime.archive.told_effects import told_effects
 from runtime.archive.variables import variables_at
 from runtime.base.errors import NotFound, ObjectCorrupt
 from runtime.base.redaction.marks import count_marks
+from runtime.base.visible import escaped
 from runtime.cli.effects import effect_line, effect_row
 from runtime.cli.outcomes import outcome_of
 from runtime.cli.turns import form_of, statement_of
@@ -413,7 +414,7 @@ def statement_text(shown: dict[str, Any]) -> str:
     lines.extend(
         ["--- effects ---", *map(effect_line, shown["effects"])] if shown["effects"] else []
     )
-    lines.extend(["--- events ---", *map(line_of, shown["events"])] if shown["events"] else [])
+    lines.extend(["--- events ---", *map(_told, shown["events"])] if shown["events"] else [])
     if shown["execution"]:
         if shown["execution"].get("unchecked"):
             lines.append("[ran unchecked: the type checker needed too much processor time]")
@@ -423,14 +424,21 @@ def statement_text(shown: dict[str, Any]) -> str:
 
 def events_text(events: Iterable[dict[str, Any]]) -> str:
     """The context's events, a line each."""
-    return "\n".join(map(line_of, events)) or "(no events)"
+    return "\n".join(map(_told, events)) or "(no events)"
+
+
+def _told(event: dict[str, Any]) -> str:
+    # A job says what its paths are.
+    return escaped(line_of(event))
 
 
 def nodes_text(nodes: dict[str, Any]) -> str:
     """The nodes, a line each."""
     lines = [
         f"{obj_id}  "
-        + "  ".join(f"{key}={value}" for key, value in state.items() if key not in ("obj_id",))
+        + "  ".join(
+            f"{key}={escaped(str(value))}" for key, value in state.items() if key != "obj_id"
+        )
         for obj_id, state in nodes.items()
     ]
     return "\n".join(lines) or "(no nodes)"

