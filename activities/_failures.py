@@ -93,6 +93,8 @@ _CREDENTIALS = re.compile(r"credentials|api[ _-]?key", re.IGNORECASE)
 nobody.
 """
 
+_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
+
 _NOT_SAID = "Traceback (most recent call last)"
 """Where litellm's words go on with its own stack."""
 
@@ -224,24 +226,22 @@ def _message_in(value: Any) -> str | None:
 
 def _retry_after(headers: dict[str, str], now: datetime) -> timedelta | None:
     """How long the provider asks to wait (RFC 9110, section 10.2.3; OpenAI's header in milliseconds
-    first).
+    first); None where it says nothing that can be meant.
     """
     lowered = {name.lower(): value.strip() for name, value in headers.items()}
-    milliseconds, value = lowered.get("retry-after-ms", ""), lowered.get("retry-after", "")
+    value = lowered.get("retry-after", "")
+    for number, seconds in ((lowered.get("retry-after-ms", ""), 0.001), (value, 1.0)):
+        if _NUMBER.fullmatch(number):
+            # One far off must not hold a job for ever.
+            longest = LONGEST_WAIT.total_seconds()
+            return timedelta(seconds=min(float(number) * seconds, longest))
     try:
-        if milliseconds:
-            wait = timedelta(milliseconds=float(milliseconds))
-        elif re.fullmatch(r"\d+(\.\d+)?", value):
-            wait = timedelta(seconds=float(value))
-        elif value:
-            at = parsedate_to_datetime(value)
-            wait = (at if at.tzinfo else at.replace(tzinfo=UTC)) - now
-        else:
-            return None
+        at = parsedate_to_datetime(value)
     except (ValueError, OverflowError):
         return None
-    # A date in the past asks for no wait; one far off must not hold a job for ever.
-    return min(max(wait, timedelta(0)), LONGEST_WAIT)
+    wait = (at if at.tzinfo else at.replace(tzinfo=UTC)) - now
+    # A date in the past is a clock's that differs from ours: it asks nobody to try at once.
+    return min(wait, LONGEST_WAIT) if wait > timedelta(0) else None
 
 
 def _bounded(text: str) -> str:

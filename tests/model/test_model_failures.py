@@ -7,7 +7,7 @@ import json
 import logging
 import socket
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from model_calls import (
 from temporalio.exceptions import ApplicationError
 
 from activities import _captured
+from activities._failures import LONGEST_WAIT, _retry_after
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import ArchiveError
@@ -239,6 +240,37 @@ async def test_retry_after_is_honoured(make: Make) -> None:
     ).serving() as server:
         error = await failure(Job(model_at(server)))
     assert error.next_retry_delay == timedelta(seconds=17)
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"Retry-After": "17"}, 17.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "1500", "retry-after": "17"}, 1.5),
+        *(
+            ({"retry-after-ms": bad, "retry-after": "17"}, 17.0)
+            for bad in ("nan", "inf", "-5", "", "1e3", "soon")
+        ),
+        ({"retry-after-ms": "9" * 400}, LONGEST_WAIT.total_seconds()),
+        ({"retry-after": "9" * 400}, LONGEST_WAIT.total_seconds()),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:17 GMT"}, 17.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:27:59 GMT"}, None),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST_WAIT.total_seconds()),
+        *(({"retry-after": bad}, None) for bad in ("nan", "-1", "", "soon", "Wed, 99 Oct 2026")),
+    ],
+    ids=str,
+)
+def test_of_what_a_provider_asks_what_can_be_meant_counts(
+    headers: dict[str, str], wait: float | None
+) -> None:
+    """A header that says nothing hides none that does, and no clock makes a failing provider be
+    asked without a pause.
+    """
+    now = datetime(2026, 10, 21, 7, 28, tzinfo=UTC)
+    asked = _retry_after(headers, now)
+    assert (asked and asked.total_seconds()) == wait
 
 
 @SERVERS
