@@ -20,7 +20,9 @@ from runtime.archive.lifecycle.holds import hold_of
 from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
 from runtime.archive.lifecycle.tombstones import Tombstones, read_tombstone
 from runtime.archive.pages import FOLDER, read_page
-from runtime.archive.references import SHARED, shared_references
+from runtime.archive.references import SHARED
+from runtime.archive.shared_summaries import FOLDER as SUMMARIES
+from runtime.archive.shared_summaries import check_summary
 from runtime.archive.signing import Signer, fingerprint, is_valid
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.trees import TREES, Trees
@@ -144,12 +146,9 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
             hold_of(store, job)
         except ArchiveError as error:
             yield f"{HOLDS}{job}", f"cannot be read: {error}"
-    for key in store.list(f"{SHARED}summaries/"):
-        if key.count("/") != 2:
-            continue
+    for key in store.list(SUMMARIES):
         try:
-            if not list(shared_references(store.get(key))):
-                yield key, "is no summary"
+            check_summary(key, store.get(key))
         except ArchiveError as error:
             yield key, f"cannot be read: {error}"
 

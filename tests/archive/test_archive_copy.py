@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from runtime.archive import container
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.container import seal, unseal
 from runtime.archive.frames import compress
+from runtime.archive.heads import altered_shared
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.copying import Copied, copy_archive
 from runtime.archive.lifecycle.deletion import Wish, delete_jobs, sweep
@@ -100,6 +102,67 @@ def test_what_is_damaged_is_told_and_not_copied() -> None:
     target.replace(key, b"something else")
     assert copied(source, target).different == {}
     assert list(copied(source, target, compare=True).different) == [key]
+
+
+def test_what_is_named_and_not_there_is_told() -> None:
+    """Of each kind of object that others name, as ``verify`` tells it; the rest is copied."""
+    whole = filled()
+    named = set[str]().union(
+        *(examine_job(JobArchive.of(whole, job)).named for job in all_jobs(whole))
+    )
+    kinds = {re.sub(r"\d+", "0", key.rpartition("/")[2].rpartition(".")[2]): key for key in named}
+    assert len(kinds) >= 10
+    for lost in kinds.values():
+        source, target = filled(), MemoryStore()
+        source.remove(lost)
+        done = copied(source, target)
+        assert (list(done.missing), done.damaged, done.whole) == ([lost], {}, False)
+        assert done.missing[lost].startswith(f"{lost}: is not there, but ")
+        assert "_holdfast/id" not in target.list("")
+        assert len(list(target.list(""))) == len(list(source.list(""))) - 2
+
+
+def test_what_was_deleted_is_not_missing() -> None:
+    """A tombstone covers what a fork has of another job."""
+    source, target = filled(), MemoryStore()
+    delete_jobs(source, ["nightly/licences"], WISH, tell=lambda _: None)
+    done = copied(source, target)
+    assert (done.missing, done.jobs, done.whole) == ({}, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "bad"),
+    [
+        ("_holdfast/summaries/5e", b""),
+        ("_holdfast/summaries/5e", b'{"text": "It sets y."}'),
+        ("_holdfast/summaries/5e", b"[" * 100_000),
+        ("_holdfast/summaries/5e.claims/00000001", b""),
+        ("_holdfast/summaries/5e.claims/00000001", b'{"over": false}'),
+        ("_holdfast/holds/nightly/short/0001", b'{"kind": "hold"'),
+        ("_holdfast/tombstones/nightly/gone/0001", b"no container"),
+    ],
+    ids=str,
+)
+def test_what_all_jobs_share_is_checked_and_not_copied(key: str, bad: bytes) -> None:
+    """And ``verify`` tells of it as well."""
+    source, target = filled(), MemoryStore()
+    if key in source.list(""):
+        source.replace(key, bad)
+    else:
+        source.put_if_absent(key, bad)
+    done = copied(source, target)
+    assert (list(done.damaged), done.whole) == ([key], False)
+    assert key not in target.list("")
+    assert [one for one, _ in altered_shared(source) if key.startswith(one)]
+
+
+def test_a_summary_that_is_another_than_the_one_that_was_shown_is_damaged() -> None:
+    """It has the digest by which the effect names it, or it is not the one."""
+    source, target = filled(), MemoryStore()
+    key = "_holdfast/summaries/5e"
+    source.replace(key, source.get(key).replace(b"It sets x.", b"It sets y."))
+    assert list(copied(source, target).damaged) == [key]
+    assert key not in target.list("")
 
 
 def test_a_damaged_page_of_definitions_is_told_and_not_copied() -> None:

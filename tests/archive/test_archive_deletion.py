@@ -304,7 +304,7 @@ async def test_pages_and_claims_of_the_deleted_are_not_missed(store: ObjectStore
     assert not set(pages) & set(sweep(store))
     delete(store, LICENCES)
     assert set(pages) <= set(sweep(store))
-    assert store.put_if_absent(claim, b"another")
+    assert store.put_if_absent(claim, b'{"over":false,"owner":"another/1"}')
     both = [await verdict(store, job, Demands(head=kept)) for job in (SHORT, LICENCES)]
     assert [one.damage for one in both] == [(), ()]
     assert shared_verdict(store, both, kept).damage == ()

@@ -17,12 +17,15 @@ from runtime.archive import keys
 from runtime.archive.catalog import known_archive_id
 from runtime.archive.container import is_sealed, unseal
 from runtime.archive.lifecycle.holds import FOLDER as HOLDS
+from runtime.archive.lifecycle.holds import hold_in
 from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
 from runtime.archive.lifecycle.tombstones import Tombstones
 from runtime.archive.packing import pack_job
 from runtime.archive.pages import FOLDER as PAGES
 from runtime.archive.pages import page_in
-from runtime.archive.references import SHARED, references, shared_references
+from runtime.archive.references import SHARED, Reference, references, shared_references
+from runtime.archive.shared_summaries import FOLDER as SUMMARIES
+from runtime.archive.shared_summaries import check_summary
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ArchiveError, InputError, ObjectCorrupt, ObjectMissing
@@ -56,9 +59,10 @@ class Copied:
     """What a copy came to.
 
     ``objects`` were written, with so many ``bytes``; ``present`` were there. ``damaged`` are those
-    of the source that are not what they should be, and ``different`` those of the target that are
-    not the source's, each with what is wrong. ``deleted`` are jobs that were deleted in one of the
-    two stores and have objects in the other.
+    of the source that are not what they should be, ``missing`` those that something copied names
+    and the source has not, and ``different`` those of the target that are not the source's, each
+    with what is wrong. ``deleted`` are jobs that were deleted in one of the two stores and have
+    objects in the other.
     """
 
     jobs: int = 0
@@ -66,13 +70,14 @@ class Copied:
     present: int = 0
     bytes: int = 0
     damaged: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
     different: dict[str, str] = field(default_factory=dict)
     deleted: list[JobKey] = field(default_factory=list)
 
     @property
     def whole(self) -> bool:
         """Whether all that was to be copied is there."""
-        return not self.damaged and not self.different
+        return not self.damaged and not self.missing and not self.different
 
 
 def copy_archive(
@@ -169,35 +174,33 @@ class _Copier:
         """Copy tombstones and holds: what is said of jobs comes after the jobs."""
         for folder in (HOLDS, TOMBSTONES):
             for key in self._source.list(folder):
-                if everything or key.removeprefix(folder).rpartition("/")[0] in jobs:
-                    self.put(key, self._source.get(key))
+                told = everything or key.removeprefix(folder).rpartition("/")[0] in jobs
+                if told and (data := self._read(key)) is not None:
+                    self.put(key, data)
 
     def _with_what_it_names(self, first: str, there: set[str], counts: _Counts) -> None:
         """Copy an object, what it names before it."""
         # A stack of its own: chains of steps are longer than Python recurses.
-        stack: list[tuple[str, bytes | None, Iterator[str]]] = [(first, None, iter(()))]
+        stack = [_Visit(first)]
         seen = {first}
         while stack:
-            key, data, named = stack[-1]
-            if data is None:
-                if self._has(key, there):
+            visit = stack[-1]
+            if visit.data is None:
+                if not self._has(visit.key, there):
+                    visit.data = self._read(visit.key, visit.digest, visit.by)
+                if visit.data is None:
                     stack.pop()
                     continue
-                data = self._read(key)
-                if data is None:
-                    stack.pop()
-                    continue
-                named = iter(_named(key, data))
-                stack[-1] = (key, data, named)
-            below = next((one for one in named if one not in seen), None)
+                visit.named = iter(_named(visit.key, visit.data))
+            below = next((one for one in visit.named if one.key not in seen), None)
             if below is not None:
-                seen.add(below)
-                stack.append((below, None, iter(())))
+                seen.add(below.key)
+                stack.append(_Visit(below.key, below.digest, visit.key))
                 continue
             stack.pop()
-            self._count(self.put(key, data), data, counts)
+            self._count(self.put(visit.key, visit.data), visit.data, counts)
             # Only now, with all that it names in place, does its presence mean that it is whole.
-            (self._shared if key.startswith(SHARED) else there).add(key)
+            (self._shared if visit.key.startswith(SHARED) else there).add(visit.key)
 
     def _has(self, key: str, there: set[str]) -> bool:
         """Whether the target has an object, with all that it names, and nobody wants that
@@ -205,17 +208,19 @@ class _Copier:
         """
         return not self._compare and (key in there or key in self._shared)
 
-    def _read(self, key: str) -> bytes | None:
-        """An object's bytes; None if it is gone or damaged, which is told, or of a job that was
-        deleted.
+    def _read(self, key: str, digest: str | None = None, by: str = "") -> bytes | None:
+        """The bytes of an object, which the object ``by`` names with its ``digest``; None if it is
+        gone or damaged, which is told, or of a job that was deleted.
         """
-        if keys.job_prefix_in(key) in self._gone:
+        if keys.job_prefix_in(key) in self._gone or key in self.result.damaged:
             return None
         try:
             data = self._source.get(key)
-            _check(key, data)
+            _check(key, data, digest)
         except ObjectMissing:
-            # Who names it is told by ``verify``, or it was deleted.
+            # What was listed and is gone was deleted meanwhile.
+            if by and not any(graves.covering(key, digest) for graves in self._graves):
+                self.result.missing[key] = f"{key}: is not there, but {by} refers to it"
             return None
         except ObjectCorrupt as error:
             self.result.damaged[key] = str(error)
@@ -257,31 +262,55 @@ class _Counts:
     bytes: int = 0
 
 
-def _named(key: str, data: bytes) -> list[str]:
+@dataclass
+class _Visit:
+    """An object on the way: which other one it was come to from, ``by``, and the ``digest`` that it
+    has there; neither for one that was listed. ``named`` is what is still to be looked at of it.
+    """
+
+    key: str
+    digest: str | None = None
+    by: str = ""
+    data: bytes | None = None
+    named: Iterator[Reference] = field(default_factory=lambda: iter(()))
+
+
+def _named(key: str, data: bytes) -> list[Reference]:
     """What an object names."""
     if key.startswith(SHARED):
-        return [one.key for one in shared_references(data)]
+        return list(shared_references(data))
     try:
-        return [one.key for one in references(unseal(key, data))]
+        return list(references(unseal(key, data)))
     # A header of another shape is copied as it is; ``verify`` says what is wrong with it.
     except (KeyError, TypeError, AttributeError):
         return []
 
 
-def _check(key: str, data: bytes) -> None:
-    """See that an object is what its own words, or its name, say.
+def _check(key: str, data: bytes, digest: str | None) -> None:
+    """See that an object is what its own words, its name, or what names it say.
 
     Raises:
         ObjectCorrupt: if it is not.
     """
-    if not key.startswith(SHARED) or is_sealed(data):
+    if not key.startswith(SHARED):
         unseal(key, data)
         return
-    if key.startswith(PAGES):
+    if is_sealed(data):
+        unseal(key, data)
+    elif key.startswith(PAGES):
         page_in(key, data)
+    elif key.startswith(HOLDS):
+        hold_in(key, data)
+    elif key.startswith(SUMMARIES):
+        check_summary(key, data)
+    elif key.startswith(TOMBSTONES):
+        raise ObjectCorrupt(f"{key}: is no tombstone")
     material = key.startswith(f"{SHARED}material/")
     if material and digest_bytes(data) != f"sha256:{key.rpartition('/')[2]}":
         raise ObjectCorrupt(f"{key}: is not the material that its key names")
+    # What has no digest of its own has that of its bytes where it is named.
+    if digest is not None and digest_bytes(data) != digest:
+        raise ObjectCorrupt(f"{key}: has digest {digest_bytes(data)}, and is named as {digest}")
 
 
 def _says_the_same(key: str, one: bytes, other: bytes) -> bool:

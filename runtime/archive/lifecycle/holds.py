@@ -47,11 +47,20 @@ def hold_of(store: ObjectStore, job: str) -> Hold | None:
     listed = list(store.list(f"{FOLDER}{job}/"))
     if not listed:
         return None
-    try:
-        last = Hold.model_validate(json.loads(store.get(listed[-1])))
-    except ValueError as error:
-        raise ObjectCorrupt(f"{listed[-1]}: is no legal hold: {error}") from None
+    last = hold_in(listed[-1], store.get(listed[-1]))
     return last if last.kind == "hold" else None
+
+
+def hold_in(key: str, data: bytes) -> Hold:
+    """The hold that is archived as ``data`` under ``key``.
+
+    Raises:
+        ObjectCorrupt: if it is none.
+    """
+    try:
+        return Hold.model_validate(json.loads(data))
+    except ValueError as error:
+        raise ObjectCorrupt(f"{key}: is no legal hold: {error}") from None
 
 
 def write_hold(store: ObjectStore, job: str, hold: Hold) -> None:

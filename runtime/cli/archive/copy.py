@@ -49,7 +49,8 @@ def command(
     these were forked from, as far as they need them. Jobs that were deleted in one of the two are
     not brought back by the other. A copy of an encrypted archive is encrypted, with the first key
     of HOLDFAST_ENCRYPTION_KEYS; where TO is an archive that is not, nothing is copied without
-    --plain. Exit code 4 if an object of FROM is damaged, or TO has another.
+    --plain. Exit code 4 if an object of FROM is damaged, or named and not there, or TO has another;
+    of what TO has already --compare alone sees that.
     """
     from runtime.archive.lifecycle.copying import copy_archive
     from runtime.archive.stores import is_encrypted, open_existing
@@ -118,7 +119,8 @@ def _report(copied: Copied, target: str, json: bool, *, encrypted: bool) -> None
     if json:
         json_document({**_document(copied), "encrypted": encrypted})
         return
-    for what in (*copied.damaged.values(), *copied.different.values()):
+    wrong = copied.damaged | copied.missing | copied.different
+    for what in wrong.values():
         note(f"not copied: {what}")
     for job in copied.deleted:
         note(
@@ -139,6 +141,7 @@ def _document(copied: Copied) -> dict[str, Any]:
         "present": copied.present,
         "bytes": copied.bytes,
         "damaged": copied.damaged,
+        "missing": copied.missing,
         "different": copied.different,
         "deleted": [str(job) for job in copied.deleted],
     }
