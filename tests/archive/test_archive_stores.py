@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import random
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSResponse, HTTPHeaders
+from urllib3 import HTTPResponse
 
 from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store
 from runtime.archive.stores.s3 import S3Store
@@ -141,6 +145,53 @@ def test_a_part_of_a_list_is_not_taken_for_all_of_it() -> None:
     """What it leaves out would count as what is not there."""
     with pytest.raises(ArchiveError, match="s3://bucket lists a part of a/"):
         list(S3Store(ListsAPart(), "bucket").list("a/"))
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some that lead nowhere."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+
+
+def answered(body: bytes) -> S3Store:
+    """A store whose server answers everything with status 200 and these bytes."""
+    store = S3Store.from_url("s3://bucket/a?region=us-east-1&endpoint_url=http://127.0.0.1:9")
+    raw = HTTPResponse(io.BytesIO(body), preload_content=False)
+    answer = AWSResponse("http://127.0.0.1:9", 200, HTTPHeaders(), raw)
+    store._client.meta.events.register("before-send.s3", lambda **_: answer)
+    return store
+
+
+LISTING = b"<ListBucketResult><Name>bucket</Name>%s</ListBucketResult>"
+
+
+@pytest.mark.usefixtures("credentials")
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html><body>Log in</body></html>", b"<Captive/>", LISTING % b"<KeyCount>0</KeyCount>"],
+    ids=["nothing", "a page", "other XML", "a listing that does not say whether it is whole"],
+)
+def test_what_is_no_answer_of_s3_is_no_empty_archive(body: bytes) -> None:
+    """A proxy's page with status 200: jobs that had succeeded would be begun anew, and what was to
+    be archived would be lost.
+    """
+    calls: list[Callable[[S3Store], object]] = [
+        lambda store: list(store.list("")),
+        lambda store: list(store.folders("")),
+        lambda store: store.get("key"),
+        lambda store: store.put_if_absent("key", b"data"),
+        lambda store: store.remove("key"),
+    ]
+    for call in calls:
+        with pytest.raises(ArchiveError, match="what answers for s3://bucket is no S3"):
+            call(answered(body))
+
+
+@pytest.mark.usefixtures("credentials")
+def test_a_listing_of_nothing_is_one() -> None:
+    """Of an archive in which nothing is yet."""
+    assert list(answered(LISTING % b"<IsTruncated>false</IsTruncated>").list("")) == []
 
 
 @pytest.mark.parametrize(

@@ -106,13 +106,14 @@ class S3Store:
             nonlocal unsure
             try:
                 failpoint("store.s3.before_put")
-                self._client.put_object(
+                answer = self._client.put_object(
                     Bucket=self._bucket,
                     Key=self._prefix + key,
                     Body=data,
                     IfNoneMatch="*",
                     **self._extra(),
                 )
+                self._check(answer, "ETag")
             except ClientError as error:
                 if _code(error) in _TAKEN:
                     # Without a lost answer before, a taken key is another writer's, even with the
@@ -132,6 +133,7 @@ class S3Store:
 
         def read() -> bytes:
             answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
+            self._check(answer, "ETag")
             body: bytes = answer["Body"].read()
             return body
 
@@ -177,6 +179,7 @@ class S3Store:
             listed = self._client.list_object_versions(
                 Bucket=self._bucket, Prefix=self._prefix + key
             )
+            self._check(listed, "IsTruncated")
             told = (*listed.get("Versions", ()), *listed.get("DeleteMarkers", ()))
             return [one.get("VersionId") for one in told if one["Key"] == self._prefix + key]
 
@@ -210,6 +213,7 @@ class S3Store:
                 answer: dict[str, Any] = self._client.list_objects_v2(
                     Bucket=self._bucket, Prefix=self._prefix + prefix, **more
                 )
+                self._check(answer, "IsTruncated")
                 return answer
 
             answer = self._try(f"list {prefix} of", page)
@@ -223,6 +227,19 @@ class S3Store:
                     f"s3://{self._bucket} lists a part of {self._prefix + prefix}, and says no more"
                     " of where the rest begins"
                 )
+
+    def _check(self, answer: dict[str, Any], field: str) -> None:
+        """See that S3 answered, by a ``field`` that its answer always has: of a proxy's page with
+        status 200 botocore makes one that says nothing, as of an archive without objects.
+
+        Raises:
+            ArchiveError: if it has not.
+        """
+        if field not in answer:
+            raise ArchiveError(
+                f"what answers for s3://{self._bucket} is no S3 (its answer has no {field}): is a"
+                " proxy or a login page in between?"
+            )
 
     def _try(self, what: str, call: Callable[[], T], *, missing: str | None = None) -> T:
         """Call until it succeeds, at most ``_TRIES`` times, with growing, jittered pauses (about 10
