@@ -15,6 +15,8 @@ from datetime import timedelta
 from temporalio.exceptions import ApplicationError
 
 from activities._captured import CapturedCall
+from activities._counted import counted_usage, filled, reply_tokens
+from activities._cut_streams import is_cut
 from activities._failures import FailureKind
 from activities._litellm import cost_of
 from activities._options import ModelOptions
@@ -25,7 +27,7 @@ from runtime.archive.job import JobArchive
 from runtime.base.durations import format_duration
 from runtime.base.plurals import counted
 from runtime.base.tokens import encoding
-from runtime.base.values import Failed, Usage
+from runtime.base.values import Failed
 from runtime.projection.segments import Segment
 
 _MAYBE_WORKED = frozenset({408, 502, 504, 524})
@@ -136,14 +138,21 @@ def used_by(
     if not captured.reached:
         return Failed(attempts=1)
     # A response that broke off, or is an error, may state it all the same.
-    if (usage := usage_in(captured.content)) is not None:
-        return Failed(attempts=1, usage=usage, cost_usd=cost_of(options, usage))
+    stated = usage_in(captured.content)
     status = captured.status
     if status is not None and status >= 400 and status not in _MAYBE_WORKED:
-        return Failed(attempts=1)
-    heard = captured.heard.answer().text if captured.heard is not None else ""
-    said = encoding(encoding_name).count(heard + captured.unheard)
-    return estimate(sum(segment.tokens for segment in layout), said, options)
+        if stated is None:
+            return Failed(attempts=1)
+        return Failed(attempts=1, usage=stated, cost_usd=cost_of(options, stated))
+    said = encoding(encoding_name).count(captured.unheard)
+    if captured.heard is not None:
+        said += reply_tokens(captured.heard.answer(), encoding_name)
+    ours = counted_usage(sum(segment.tokens for segment in layout), said)
+    usage = filled(stated or ours, ours)
+    # What is stated where a stream begins says nothing of what came after it.
+    if usage.completion < said and is_cut(captured):
+        usage = usage.model_copy(update={"completion": said, "reported": False})
+    return Failed(attempts=1, usage=usage, cost_usd=cost_of(options, usage))
 
 
 def wait_after(failure: ApplicationError, temporal_attempt: int, number: int) -> float:
@@ -202,5 +211,5 @@ def given_up(
 
 def estimate(prompt: int, completion: int, options: ModelOptions, seconds: float = 0.0) -> Failed:
     """A failed attempt whose request was sent, and for which nobody said what it used."""
-    usage = Usage(prompt=prompt, completion=completion, reported=False)
+    usage = counted_usage(prompt, completion)
     return Failed(attempts=1, usage=usage, cost_usd=cost_of(options, usage), seconds=seconds)

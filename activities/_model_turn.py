@@ -20,6 +20,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities import _handed_over, _lent
 from activities._answer import Answer, held_in_pieces, without_secrets
 from activities._captured import CapturedCall, SentRequest
+from activities._counted import counted_usage, filled, reply_tokens
 from activities._failed_attempts import (
     FailedAttempts,
     failed_attempts,
@@ -60,7 +61,6 @@ from runtime.base.errors import ArchiveError, InputError, ObjectCorrupt, ObjectM
 from runtime.base.failpoints import failpoint
 from runtime.base.open_jobs import open_jobs
 from runtime.base.own_headers import with_variables
-from runtime.base.tokens import encoding
 from runtime.base.values import Failed, JobKey, Usage
 from runtime.projection.messages import Marks, Told, told, tools_of
 from runtime.projection.prefix import prefix_of
@@ -477,8 +477,9 @@ class ModelTurn:
         # all.
         received = _received(captured, withheld=clean != answer)
         answer = clean
-        tokens = _reply_tokens(answer, call.encoding)
-        usage = _reported(answer, captured) or _counted(ready.tokens, tokens)
+        tokens = reply_tokens(answer, call.encoding)
+        ours = counted_usage(ready.tokens, tokens)
+        usage = filled(_reported(answer, captured) or ours, ours)
         # Read once more: an attempt that was in flight at the beginning may have failed since.
         failed = self._attempts_before() if captured.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(
@@ -513,8 +514,8 @@ class ModelTurn:
         estimate.
         """
         # litellm's usage has more in it that has prices; but it may not be what is booked.
-        known = self._options.price is None and usage_of(answer.usage) == usage
-        if not known:
+        known = usage.reported and usage_of(answer.usage) == usage
+        if not known or self._options.price is not None:
             return cost_of(self._options, usage)
         return price(self._options, answer.usage, tier_in(self._captured.content))
 
@@ -573,30 +574,14 @@ def _options(model: dict[str, Any]) -> ModelOptions:
         raise ApplicationError(words, type=FailureKind.BAD_REQUEST, non_retryable=True) from None
 
 
-def _reply_tokens(answer: Answer, encoding_name: str) -> int:
-    """What the reply counts in later prompts: its text, its calls and its thinking."""
-    count = encoding(encoding_name).count
-    calls = sum(count(call.name) + count(call.arguments) for call in answer.tool_calls)
-    return count(answer.text) + calls + sum(count(_thought(block)) for block in answer.thinking)
-
-
-def _thought(block: dict[str, Any]) -> str:
-    """The readable text of a thinking block, or of a reasoning item's summary."""
-    parts = [part for part in block.get("summary") or () if isinstance(part, dict)]
-    return "".join([str(block.get("thinking", "")), *(str(part.get("text", "")) for part in parts)])
-
-
 def _reported(answer: Answer, captured: CapturedCall) -> Usage | None:
     """What the provider says that the call used; None if it does not, or says what cannot be."""
     if not reports_usage(captured):
-        return None
+        # It may say what the reply used alone, which litellm makes nothing of.
+        return usage_in(captured.content)
     usage = usage_of(answer.usage)
     # litellm drops it where it reads a response through aiohttp, and says that it is nothing.
     return usage_in(captured.content) if usage is not None and usage.total == 0 else usage
-
-
-def _counted(prompt: int, reply: int) -> Usage:
-    return Usage(prompt=prompt, completion=reply, reported=False)
 
 
 def _plain(answer: Answer) -> list[dict[str, Any]]:

@@ -28,6 +28,12 @@ _COMPLETION = (
     "eval_count",
 )
 _READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_DETAILS = {
+    "cached_tokens": ("prompt_tokens_details", "input_tokens_details"),
+    "reasoning_tokens": ("completion_tokens_details", "output_tokens_details"),
+}
+"""Counts of parts of a prompt and of a reply, and where they stand."""
+
 _USAGES = ("usage", "usageMetadata")
 _DEEPEST = 4
 _TIER = b'"service_tier"'
@@ -67,10 +73,9 @@ def usage_of(usage: Any) -> Usage | None:
     # The others count too: litellm's price is made of them.
     if not all(map(_is_count, (*taken, *_figures(usage)))):
         return None
-    prompt, completion, cache_read, cache_write = map(int, taken)
-    return Usage(
-        prompt=prompt, completion=completion, cache_read=cache_read, cache_write=cache_write
-    )
+    said = getattr(usage, "completion_tokens_details", None)
+    thoughts = getattr(said, "reasoning_tokens", None) or 0
+    return _made_of(*map(int, (*taken, thoughts)))
 
 
 def usage_in(body: bytes) -> Usage | None:
@@ -87,14 +92,30 @@ def usage_in(body: bytes) -> Usage | None:
     ):
         # Anthropic counts what its cache holds beside the prompt's other tokens.
         prompt += read + written
-    details = [
-        usage.get("prompt_tokens_details") or usage.get("input_tokens_details") for usage in stated
-    ]
-    cached = max(
-        (_first(each, ("cached_tokens",)) for each in details if isinstance(each, dict)), default=0
+    cached, thoughts = (
+        max(
+            _first(details, (count,))
+            for usage in stated
+            for name in names
+            if isinstance(details := usage.get(name) or {}, dict)
+        )
+        for count, names in _DETAILS.items()
     )
+    return _made_of(prompt, completion, max(read, cached), written, thoughts)
+
+
+def _made_of(prompt: int, completion: int, read: int, written: int, thoughts: int) -> Usage:
+    """The usage with these figures.
+
+    A part that is more than the whole stands beside it, as some count: then that is an estimate.
+    """
+    cache, known = read + written, True
+    if cache > prompt:
+        prompt, known = prompt + cache, False
+    if thoughts > completion:
+        completion, known = completion + thoughts, False
     return Usage(
-        prompt=prompt, completion=completion, cache_read=max(read, cached), cache_write=written
+        prompt=prompt, completion=completion, cache_read=read, cache_write=written, reported=known
     )
 
 

@@ -63,15 +63,88 @@ async def test_a_cache_that_holds_less_than_nothing_is_counted(kind: str) -> Non
 
 @pytest.mark.usefixtures("litellm")
 async def test_what_a_call_can_have_used_is_booked_as_reported() -> None:
-    """Up to the bound in all, and whether the figures fit each other or not."""
+    """Up to the bound in all."""
     said = {
         **USAGE,
         "completion_tokens": BILLION - 1000,
-        "prompt_tokens_details": {"cached_tokens": 5000},
+        "prompt_tokens_details": {"cached_tokens": 1000},
     }
     async with openai_server(lambda _m, _n: {"text": "Hello.", "usage": said}).serving() as server:
         reply = await Job(model_at(server)).take_turn()
-    assert reply.usage == Usage(prompt=1000, completion=BILLION - 1000, cache_read=5000)
+    assert reply.usage == Usage(prompt=1000, completion=BILLION - 1000, cache_read=1000)
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("said", "prompt", "completion"),
+    [
+        ({"prompt_tokens": 1000}, 1000, COUNTED.completion),
+        ({"prompt_tokens": 1000, "total_tokens": 1100}, 1000, COUNTED.completion),
+        ({**USAGE, "completion_tokens": 0}, 1000, COUNTED.completion),
+        ({**USAGE, "completion_tokens": None}, 1000, COUNTED.completion),
+        ({**USAGE, "prompt_tokens": 0}, COUNTED.prompt, 100),
+        ({**USAGE, "prompt_tokens": None}, COUNTED.prompt, 100),
+        ({"completion_tokens": 100}, COUNTED.prompt, 100),
+        (dict.fromkeys(USAGE, 0), COUNTED.prompt, COUNTED.completion),
+    ],
+    ids=str,
+)
+async def test_a_part_that_is_missing_is_counted(
+    said: dict[str, Any], prompt: int, completion: int, stream: bool
+) -> None:
+    """A budget would not hold what is booked as nothing; the other part is booked as reported."""
+    async with openai_server(lambda _m, _n: {"text": "Hello.", "usage": said}).serving() as server:
+        reply = await Job(model_at(server, stream=stream)).take_turn()
+    assert reply.usage == Usage(prompt=prompt, completion=completion, reported=False)
+    assert reply.cost_usd == pytest.approx(prompt * 2.5e-6 + completion * 1e-5)
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize(
+    ("said", "booked"),
+    [
+        (
+            {"prompt_tokens_details": {"cached_tokens": 5000}},
+            Usage(prompt=6000, completion=100, cache_read=5000, reported=False),
+        ),
+        (
+            {"cache_read_input_tokens": 700, "cache_creation_input_tokens": 700},
+            Usage(prompt=2400, completion=100, cache_read=700, cache_write=700, reported=False),
+        ),
+        (
+            {"completion_tokens_details": {"reasoning_tokens": 500}},
+            Usage(prompt=1000, completion=600, reported=False),
+        ),
+    ],
+    ids=str,
+)
+async def test_a_part_that_is_more_than_the_whole_stands_beside_it(
+    said: dict[str, Any], booked: Usage
+) -> None:
+    """As some count; which of the two it is nobody knows, so it is an estimate."""
+    usage = {**USAGE, **said}
+    async with openai_server(lambda _m, _n: {"text": "Hello.", "usage": usage}).serving() as server:
+        reply = await Job(model_at(server)).take_turn()
+    assert reply.usage == booked
+    # Of an attempt that failed too.
+    assert usage_in(json.dumps({"usage": usage}).encode()) == booked
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("kind", ["text", "code"])
+async def test_what_came_of_a_stream_that_broke_off_is_counted(kind: str) -> None:
+    """Where it begins it states the usage of a reply of a token; what a call was to execute counts
+    as well.
+    """
+    usage = {"input_tokens": 1000, "output_tokens": 1}
+    said = {kind: "x = 1\n" * 200, "usage": usage, "break_after": 400}
+    async with anthropic_server(lambda _m, _n: said).serving() as server:
+        with pytest.raises(ApplicationError) as failed:
+            await Job(model_at(server)).take_turn()
+    (spent,) = failed.value.details
+    assert (spent.usage.prompt, spent.usage.reported) == (1000, False)
+    assert 100 < spent.usage.completion < 400
 
 
 @pytest.mark.usefixtures("litellm")
