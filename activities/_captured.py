@@ -40,6 +40,10 @@ beginning.
 """
 
 
+MOST_REDIRECTS = 3
+"""How often the request of a call is sent on to another place: to TLS, to another name and path."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """How long a call may be silent, in seconds."""
@@ -73,6 +77,10 @@ class TooLarge(Exception):
     """A reply did not end within ``MOST_REPLY`` bytes."""
 
 
+class Misled(Exception):
+    """A call was redirected again and again."""
+
+
 class CapturedCall:
     """One attempt at a model call, as its bytes pass.
 
@@ -99,6 +107,7 @@ class CapturedCall:
         self._followed = followed
         self._hosts: set[str] = set()
         self._url = httpx.URL()
+        self._redirects = 0
         self.limits = limits
         self.secrets = secrets
         self.job = job
@@ -128,6 +137,7 @@ class CapturedCall:
 
         Raises:
             ArchiveError: the request cannot be archived, and must not be sent.
+            Misled: it was sent on too often.
         """
         await asyncio.to_thread(self.sending_now, request)
 
@@ -136,6 +146,11 @@ class CapturedCall:
 
         A body that holds a secret is masked, and no longer passes for the wire's.
         """
+        # What is fetched with a GET may be sent on until it is ready.
+        self._redirects += request.method == "POST" and self._is_led
+        if self._redirects > MOST_REDIRECTS:
+            self.failure = Misled(f"the endpoint redirects more than {MOST_REDIRECTS} times")
+            raise self.failure
         # Before anything of it is archived: the key is in the headers, wherever litellm took it
         # from.
         self.secrets.add_headers(request.headers)
@@ -176,10 +191,14 @@ class CapturedCall:
         """The names of ``headers`` that do not go on to ``url``: those with keys, where a redirect
         leads to another server.
         """
-        led = self.attempt is not None and 300 <= (self.status or 0) < 400
-        if not led or _is_trusted(httpx.URL(url), self._url):
+        if not self._is_led or _is_trusted(httpx.URL(url), self._url):
             return []
         return [name for name, value in headers.items() if self.secrets.holds(name, value)]
+
+    @property
+    def _is_led(self) -> bool:
+        """Whether a redirect was the last answer."""
+        return self.attempt is not None and 300 <= (self.status or 0) < 400
 
     def goes_on_at(self, host: str) -> bool:
         """Whether a request to ``host`` goes on with this call: one was sent there already, or was

@@ -140,7 +140,7 @@ def used_by(
     # A response that broke off, or is an error, may state it all the same.
     stated = usage_in(captured.content)
     status = captured.status
-    if status is not None and status >= 400 and status not in _MAYBE_WORKED:
+    if status is not None and status >= 300 and status not in _MAYBE_WORKED:
         if stated is None:
             return Failed(attempts=1)
         return Failed(attempts=1, usage=stated, cost_usd=cost_of(options, stated))

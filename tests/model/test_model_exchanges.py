@@ -242,3 +242,19 @@ async def test_what_lost_a_race_is_counted_once(first_wins: bool) -> None:
     )
     cost = step.cost_usd + step.failed_attempts.cost_usd + (exchange.cost_usd if first_wins else 0)
     assert told["cost_usd"] == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(
+    "name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5", "aiohttp_openai/gpt-4o"]
+)
+@pytest.mark.parametrize("status", [307, 308])
+async def test_a_redirect_in_a_circle_is_left_soon(name: str, status: int) -> None:
+    """To TLS, another name and another path: more is none. It used nothing."""
+    gateway = Gateway(b"{}", status=status)
+    async with gateway as address:
+        gateway.headers["location"] = f"{address}/v1"
+        with pytest.raises(ApplicationError, match="redirects more than 3 times") as failed:
+            await job_at(address, name).take_turn()
+    assert len(gateway.requests) == 4
+    assert failed.value.non_retryable is False
+    assert failed.value.details[0].usage.total == 0
