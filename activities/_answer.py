@@ -129,6 +129,7 @@ class AnswerBuilder:
     _by_index: dict[int, _Call] = field(default_factory=dict)
     _thinking: list[dict[str, Any]] = field(default_factory=list)
     _open: bool = False
+    _choice: int | None = None
     _finish_reason: str = ""
     _id: str = ""
     _usage: Any = None
@@ -136,10 +137,14 @@ class AnswerBuilder:
     def add(self, chunk: Any) -> None:
         """One chunk of a stream."""
         self._outside(chunk)
-        # One answer is asked for; a chunk that has none tells the usage alone.
+        # A chunk that has none tells the usage alone.
         for choice in chunk.choices[:1]:
             self._finish_reason = choice.finish_reason or self._finish_reason
-            if choice.delta is not None:
+        # One answer is asked for; of a server that gives more, the one with which it begins counts.
+        for choice in sorted(chunk.choices, key=_index):
+            if self._choice is None:
+                self._choice = _index(choice)
+            if choice.delta is not None and _index(choice) == self._choice:
                 self._part(choice.delta)
 
     def add_response(self, response: Any) -> None:
@@ -226,6 +231,11 @@ class AnswerBuilder:
             name, arguments = _whole_characters(call.name), _whole_characters(call.arguments)
             calls.append(ToolCall(id=id, name=name, arguments=arguments))
         return calls
+
+
+def _index(choice: Any) -> int:
+    """A choice's number; some servers give none."""
+    return getattr(choice, "index", None) or 0
 
 
 def _whole_characters(text: str) -> str:

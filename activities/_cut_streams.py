@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from activities._captured import CapturedCall
-from activities._unstreamed import is_whole
+from activities._unstreamed import MOST_QUOTED, ErrorReply, is_whole
 
 _LAST_EVENTS = rb"message_stop|response\.(completed|incomplete|failed)"
 
@@ -25,6 +25,11 @@ _ENDS = re.compile(
 providers.
 """
 
+_ERROR = re.compile(
+    rb"^(?:event:[ \t]*error[ \t]*\r?\n(?:data:)?|error:)[ \t]*([^\r\n]*)", re.MULTILINE
+)
+"""An event that is called an error, and what it says."""
+
 _EVENTS = re.compile(rb"\s*(data|event|id|retry)?:")
 """How such a stream begins, whatever its headers say that it is."""
 
@@ -36,6 +41,20 @@ def is_cut(captured: CapturedCall) -> bool:
         return True
     streamed = captured.has_events or _EVENTS.match(content) is not None
     return streamed and not is_whole(captured) and not _ENDS.search(content)
+
+
+def error_in(captured: CapturedCall) -> ErrorReply | None:
+    """The error that a stream tells in an event of that name, whatever follows it: litellm knows
+    some by what they say, and takes no notice of others.
+    """
+    told = _ERROR.search(captured.content)
+    if told is None:
+        return None
+    said = _object_in(told[1])
+    inner = said.get("error")
+    words = (inner if isinstance(inner, dict) else said).get("message") or inner
+    text = words if isinstance(words, str) else told[1].decode("utf-8", "replace")
+    return ErrorReply(text[:MOST_QUOTED] or "the stream has an event that is called an error")
 
 
 def _is_undone(content: bytes) -> bool:

@@ -24,7 +24,7 @@ from typing import Any
 from activities import _scripted
 from activities._answer import Answer, AnswerBuilder, refusal_in
 from activities._captured import CapturedCall, Silence, current
-from activities._cut_streams import is_cut
+from activities._cut_streams import error_in, is_cut
 from activities._failures import StreamBroken
 from activities._lent import Lent
 from activities._options import ModelOptions
@@ -124,6 +124,9 @@ async def ask(
     if is_cut(captured):
         captured.failure = StreamBroken("the stream ended before the reply was complete")
         raise captured.failure
+    if options.stream and (told := error_in(captured)) is not None:
+        captured.failure = told
+        raise told
     if builder.is_empty and captured.status == 200 and captured.headers:
         builder = await _reread(lite, arguments, captured)
     return _as_received(builder.answer(), options, captured)

@@ -17,6 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+_MARK = b"\xef\xbb\xbf"
+"""A byte order mark, by which litellm does not see the event behind it."""
+
 MOST_HELD = 64 * 1024
 """Bytes that are held, of events that are put together; and of one that has not ended, behind which
 a stream goes on as it comes.
@@ -81,12 +84,15 @@ class MergedEvents:
 
     def __init__(self, *, are_events: bool) -> None:
         self._rest = b""
+        self._begun = False
         self._held: list[_Piece] = []
         self._bytes = 0
         self._passes = not are_events
 
     def feed(self, data: bytes) -> bytes:
         """What goes on now that ``data`` has come; nothing while what follows may belong to it."""
+        if not self._begun:
+            data, self._begun = data.removeprefix(_MARK), True
         # Where lines end otherwise, it is none of the three protocols.
         self._passes = self._passes or b"\r" in data or len(self._rest) > MOST_HELD
         if self._passes:

@@ -1,0 +1,112 @@
+"""Streams that are not as their protocol has them."""
+
+import json
+from typing import Any
+
+import pytest
+from gateway import Gateway, job_at
+from temporalio.exceptions import ApplicationError
+
+from activities._merged_events import MergedEvents
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+EVENTS = "text/event-stream"
+DONE = b"data: [DONE]\n\n"
+BEGUN = {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": []}}
+BLOCK = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+ENDED = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}}
+
+
+def event(said: Any, name: str = "") -> bytes:
+    """An event of a stream."""
+    line = f"event: {name}\n" if name else ""
+    return f"{line}data: {json.dumps(said)}\n\n".encode()
+
+
+def chat(text: str | None, index: int = 0, reason: str | None = None) -> bytes:
+    """A chunk of OpenAI's chat protocol."""
+    choice = {"index": index, "delta": {"content": text}, "finish_reason": reason}
+    return event({"id": "c", "object": "chat.completion.chunk", "choices": [choice]})
+
+
+def messages(*said: dict[str, Any]) -> bytes:
+    """Events of Anthropic's messages."""
+    return b"".join(event(one, one["type"]) for one in said)
+
+
+def text(said: str) -> dict[str, Any]:
+    """A piece of a text in one."""
+    return {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": said},
+    }
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize(
+    ("chunks", "reply"),
+    [
+        ([chat("x = "), chat("y = ", 1), chat("1"), chat("2", 1)], "x = 1"),
+        ([chat("x = ", 1), chat("1", 1)], "x = 1"),
+    ],
+    ids=["two", "one by another number"],
+)
+async def test_of_two_choices_one_is_the_reply(chunks: list[bytes], reply: str, end: bytes) -> None:
+    """One is asked for, and one statement is executed: no mixture of two."""
+    last = b"".join(chat(None, index, "stop") for index in (0, 1))
+    body = (b"".join(chunks) + last + DONE).replace(b"\n", end)
+    async with Gateway(body, EVENTS) as address:
+        got = await job_at(address, "openai/gpt-4o").take_turn()
+    assert got.text == reply
+
+
+async def test_a_byte_order_mark_hides_no_event() -> None:
+    """Of what follows it, the first was left out."""
+    body = b"\xef\xbb\xbf" + chat("x = ") + chat("1") + chat(None, reason="stop") + DONE
+    async with Gateway(body, EVENTS) as address:
+        got = await job_at(address, "openai/gpt-4o").take_turn()
+    assert got.text == "x = 1"
+
+
+def test_a_byte_order_mark_stands_at_the_beginning_alone() -> None:
+    """Anywhere else it is a character of its text."""
+    merged = MergedEvents(are_events=False)
+    assert merged.feed(b"\xef\xbb\xbfa") + merged.feed(b"\xef\xbb\xbfb") == b"a\xef\xbb\xbfb"
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("openai/gpt-4o", chat("Hel") + event({"message": "boom"}, "error") + DONE),
+        ("openai/gpt-4o", chat("Hel") + b'error: {"code": 500, "message": "boom"}\n\n' + DONE),
+        (
+            "anthropic/claude-sonnet-4-5",
+            messages(BEGUN, BLOCK, text("Hel"))
+            + event({"error": {"message": "boom"}}, "error")
+            + messages(ENDED, {"type": "message_stop"}),
+        ),
+        (
+            "anthropic/claude-sonnet-4-5",
+            messages(BEGUN, BLOCK, text("Hel"))
+            + b"event: error\r\ndata: boom\r\n\r\n"
+            + messages(ENDED),
+        ),
+    ],
+    ids=["a name", "a field", "an error without a type", "words"],
+)
+async def test_an_error_in_a_stream_is_one_whatever_follows_it(name: str, body: bytes) -> None:
+    """Half a statement was executed as the whole one: some gateways end such a stream as others."""
+    async with Gateway(body, EVENTS) as address:
+        with pytest.raises(ApplicationError, match="boom") as failed:
+            await job_at(address, name).take_turn()
+    assert (failed.value.type, failed.value.non_retryable) == ("ServerError", False)
+
+
+async def test_a_model_that_speaks_of_an_error_has_none() -> None:
+    """What stands in a text is no line of the stream."""
+    said = "\nevent: error\ndata: boom\n\nerror: boom"
+    async with Gateway(chat(said) + chat(None, reason="stop") + DONE, EVENTS) as address:
+        got = await job_at(address, "openai/gpt-4o").take_turn()
+    assert got.text == said
