@@ -255,9 +255,10 @@ def naive_indices(events: list[Any]) -> set[int]:
         and events[head].source in {"system", "goal"}
     ):
         head += 1
+    units = naive_units(events)
     return {
         gap
         for gap in range(head, len(events) + 1)
-        if not any(min(unit) < gap <= max(unit) for unit in naive_units(events))
+        if not any(min(unit) < gap <= max(unit) for unit in units)
         and not any(p < gap for p in waiting)
     }

@@ -10,6 +10,7 @@ event in the middle without one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from history_builders import action, forget, message, result
@@ -38,18 +39,25 @@ def symbols(responses: int, calls: int) -> Iterator[tuple[Symbol, int, int]]:
 def event_of(symbol: Symbol, at: int, view: View) -> Any:
     """The symbol's event as the ``at``-th of a log with this View."""
     match symbol:
-        case ("message",):
-            return message(f"e{at}")
-        case ("action", r, c, thinking):
-            return action(f"e{at}", f"r{r}", f"c{c}", thinking=thinking)
-        case ("result", c):
-            return result(f"e{at}", f"c{c}")
+        case ("message" | "action" | "result", *_):
+            return _shown(symbol, at)
         case ("forget units",):
             gaps = list(view.manipulation_indices)
             stop = gaps[1] if len(gaps) > 1 else len(view)
             return forget(f"e{at}", view.forgettable(gaps[0], stop), "what was", gaps[0])
     middle = view[len(view) // 2].id if len(view) else "nothing"
     return forget(f"e{at}", (middle,))
+
+
+@cache
+def _shown(symbol: Symbol, at: int) -> Any:
+    """One that no View changes: hundreds of thousands of logs have it."""
+    match symbol:
+        case ("action", r, c, thinking):
+            return action(f"e{at}", f"r{r}", f"c{c}", thinking=thinking)
+        case ("result", c):
+            return result(f"e{at}", f"c{c}")
+    return message(f"e{at}")
 
 
 def walk(first: Symbol | None, length: int, visit: Callable[[list[Any], View], None]) -> int:
