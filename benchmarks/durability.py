@@ -20,7 +20,7 @@ from benchmarks.blocks import hand_over
 from benchmarks.history_size import HistorySize, measured_alone
 from tests.kill import experiments, strikes
 from tests.kill.experiments import Survived
-from tests.kill.failpoints import CONDENSATION, GROUPS
+from tests.kill.failpoints import CHECKPOINTS, CONDENSATION, GROUPS
 from tests.kill.oracle import differences
 
 BLOCK = "durability"
@@ -40,7 +40,7 @@ def kill_row(name: str, outcome: Survived, undisturbed: Survived) -> str:
     kind, _, what = name.partition("/")
     told = {
         "failpoints": _group,
-        "checkpoint": _point,
+        "checkpoint": _checkpoint,
         "struck": _victims,
         "condensation": _condensation,
         "continued": _continued,
@@ -88,8 +88,8 @@ def _points(points: Sequence[str]) -> str:
     return f"the worker, at {len(points)} fail points in turn"
 
 
-def _point(point: str) -> str:
-    return "the worker, at this fail point"
+def _checkpoint(name: str) -> str:
+    return f"{_points(CHECKPOINTS)}, over one checkpoint"
 
 
 def _condensation(name: str) -> str:

@@ -38,7 +38,7 @@ of the command itself.
 UNDISTURBED = "undisturbed"
 CONDENSING = f"{UNDISTURBED}/condensing"
 KILLED_CONDENSING = "condensation/killed"
-
+KILLED_SAVING = "checkpoint/killed"
 
 CONTINUED = f"{UNDISTURBED}/continued"
 CONDENSATION = Plot(failpoints.CONDENSATION_TURNS, failpoints.CONDENSER)
@@ -70,13 +70,12 @@ class Survived:
 def names() -> list[str]:
     """All experiments, the longest first.
 
-    ``undisturbed/TURNS``, ``checkpoint/POINT``, ``failpoints/GROUP`` and ``struck/NAME/SEED``;
+    ``undisturbed/TURNS``, ``checkpoint/killed``, ``failpoints/GROUP`` and ``struck/NAME/SEED``;
     ``undisturbed/condensing`` and ``condensation/killed``; ``undisturbed/continued`` and
     ``continued/SEED``.
     """
-    lengths = (failpoints.TURNS, strikes.TURNS, failpoints.CHECKPOINT_TURNS)
+    lengths = (failpoints.TURNS, failpoints.CHECKPOINT_TURNS)
     jobs = [f"{UNDISTURBED}/{turns}" for turns in lengths]
-    checkpoints = [f"checkpoint/{point}" for point in failpoints.CHECKPOINTS]
     seeded = [
         f"struck/{name}/{seed}" for name, (_, seeds) in strikes.STRUCK.items() for seed in seeds
     ]
@@ -86,8 +85,8 @@ def names() -> list[str]:
         CONTINUED,
         *continued,
         *jobs,
+        KILLED_SAVING,
         *seeded,
-        *checkpoints,
         *groups,
         CONDENSING,
         KILLED_CONDENSING,
@@ -100,12 +99,8 @@ def reference(name: str) -> str:
         return CONDENSING
     if name.startswith("continued/"):
         return CONTINUED
-    turns = {
-        "struck": strikes.TURNS,
-        "checkpoint": failpoints.CHECKPOINT_TURNS,
-        "failpoints": failpoints.TURNS,
-    }
-    return f"{UNDISTURBED}/{turns[name.partition('/')[0]]}"
+    saves = name.startswith("checkpoint/")
+    return f"{UNDISTURBED}/{failpoints.CHECKPOINT_TURNS if saves else failpoints.TURNS}"
 
 
 def start(
@@ -128,15 +123,15 @@ def run(name: str, path: Path) -> Survived:
         case "failpoints":
             return fail_points(path, GROUPS[what], Plot(failpoints.TURNS))
         case "checkpoint":
-            return fail_points(path, (what,), Plot(failpoints.CHECKPOINT_TURNS))
+            return fail_points(path, failpoints.CHECKPOINTS, Plot(failpoints.CHECKPOINT_TURNS))
         case "condensation":
             return fail_points(path, failpoints.CONDENSATION, CONDENSATION)
         case "continued":
             return struck(path, strikes.continued_strikes(int(what)), SHORT_RUNS)
         case _:
             who, _, seed = what.partition("/")
-            planned = strikes.strikes(int(seed), strikes.TURNS, strikes.STRUCK[who][0])
-            return struck(path, planned, Plot(strikes.TURNS))
+            planned = strikes.strikes(int(seed), failpoints.TURNS, strikes.STRUCK[who][0])
+            return struck(path, planned, Plot(failpoints.TURNS))
 
 
 def undisturbed(

@@ -102,8 +102,8 @@ CHECKPOINTS = (
     "archive.checkpoint.after_put",
     "checkpoint.before_return",
 )
-"""Each is a job of its own that is long enough for a checkpoint: a worker that dies inside a
-workflow task holds that task until its time limit, a minute.
+"""One job that is long enough for a checkpoint, and dies again and again over it: before it is
+written, as it is, and behind it. A later one finds what those before it wrote.
 """
 
 CHECKPOINT_TURNS = 66

@@ -39,9 +39,6 @@ IN_A_TURN = (Mark.ATTEMPT, Mark.REQUEST, Mark.RESPONSE, Mark.STEP)
 MOST_COMMITS = 8
 """A turn without effects makes about this many writes to the server's database."""
 
-
-TURNS = 30
-
 STRUCK: dict[str, tuple[tuple[Victim, ...], tuple[int, ...]]] = {
     "workers": ((Victim.WORKER,) * 5, (1, 2)),
     "servers": ((Victim.SERVER,) * 3, (3,)),

@@ -48,7 +48,7 @@ def test_a_killed_job_ends_as_another(experiment: str, outcome: Callable[[str], 
     docs/benchmarks.md tells of it.
 
     ``failpoints`` and ``checkpoint`` die at fail points, in turn; ``struck`` at seeded random
-    moments of 30 turns, the worker, the server or both, as ``continued`` does in a job of many
+    moments of 24 turns, the worker, the server or both, as ``continued`` does in a job of many
     runs; ``condensation`` before, in and behind the call for a summary.
     """
     undisturbed, killed = outcome(reference(experiment)), outcome(experiment)
