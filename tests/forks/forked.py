@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTime
-from multiprocessing import reduction
+from multiprocessing import connection, reduction
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import TextIO
@@ -34,7 +34,7 @@ told a wrong exit code.
 """
 
 _PAUSE = 0.01
-"""Seconds between two looks for a process's end."""
+"""Seconds between two looks for a process's group."""
 
 
 class Forked:
@@ -68,9 +68,9 @@ class Forked:
         """
         end = math.inf if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
-            if time.monotonic() > end:
+            left = None if timeout is None else max(end - time.monotonic(), 0.0)
+            if not connection.wait([self._process.sentinel], left):
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
-            time.sleep(_PAUSE)
         return code
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
