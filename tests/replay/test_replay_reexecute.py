@@ -15,7 +15,7 @@ from runtime.job.divergence import Aspect
 from runtime.job.stops import JobStatus
 from runtime.server.binary import installed_binary
 from tests.replay.replays import reexecution, replayed
-from tests.replay.timelines import archive_of, replay_runs, sound, timeline
+from tests.replay.timelines import archive_of, came_to, replay_runs, sound, timeline
 from tests.workflow.stage import Stage, activities_of
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -102,12 +102,7 @@ async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage) -
         )
         assert steps[start - 1].run not in {step.run for step in old}
         assert steps[start - 1].parent == (old[start - 2].ref if start > 1 else None)
-        now = timeline(archive, outcome.run)
-        assert [turn["execution"] for turn in now] == [turn["execution"] for turn in before[:last]]
-        assert [turn["nodes_digest"] for turn in now] == [
-            turn["nodes_digest"] for turn in before[:last]
-        ]
-        assert [turn["events"] for turn in now] == [turn["events"] for turn in before[:last]]
+        assert [came_to(step) for step in steps] == [came_to(step) for step in old[:last]]
     assert {event["type"] for turn in before for event in turn["events"]} >= {
         "method_called",
         "node_changed",

@@ -8,6 +8,7 @@ from typing import Any
 
 from temporalio.client import Client
 
+from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
 from runtime.base.values import JobKey
@@ -27,16 +28,25 @@ def timeline(archive: JobArchive, run: str) -> list[dict[str, Any]]:
         {
             "turn": step.turn,
             "reply": step.reply.model_dump(mode="json"),
-            "execution": without_times(step.execution),
+            **came_to(step),
             "nodes": [record for record in step.nodes if record["obj_id"] in step.changed],
-            "nodes_digest": step.nodes_digest,
-            "events": step.events,
             "prompt": [
                 segment_without_times(segment) for segment in archive.turn_layout(run, step.turn)
             ],
         }
         for step in archive.steps(run)
     ]
+
+
+def came_to(step: Step) -> dict[str, Any]:
+    """What a step's statement came to, without times: a timeline's part that needs no prompt to be
+    read.
+    """
+    return {
+        "execution": without_times(step.execution),
+        "nodes_digest": step.nodes_digest,
+        "events": step.events,
+    }
 
 
 async def replay_runs(client: Client, stage: Stage, job: str, *, every: int = 1) -> int:
