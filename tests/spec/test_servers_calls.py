@@ -178,7 +178,7 @@ def test_a_schema_may_refer_to_itself(reference: str) -> None:
     ("wrong", "why"),
     [
         ("down", "the server bad cannot be reached: "),
-        pytest.param("garbled", "the server bad lists what are no tools", marks=pytest.mark.slow),
+        ("garbled", "the server bad lists what are no tools"),
     ],
 )
 async def test_a_server_that_cannot_be_asked_offers_nothing(
@@ -186,11 +186,20 @@ async def test_a_server_that_cannot_be_asked_offers_nothing(
 ) -> None:
     """The job begins without it, and is told why."""
     (tmp_path / wrong).touch()
+    (bad,) = await listed(worker, spec)
+    assert bad.tools == ()
+    assert bad.error.startswith(why)
+
+
+@pytest.mark.slow
+async def test_a_server_that_cannot_be_started_offers_nothing(
+    worker: ToolActivities, spec: ServerSpec
+) -> None:
+    """Its program is not there, or a variable that it is to have."""
     missing = spec.model_copy(update={"name": "gone", "command": ("/no/such/program",)})
     unset = spec.model_copy(update={"name": "unset", "env": ("NOT_SET",)})
-    bad, gone, without = await listed(worker, spec, missing, unset)
-    assert (bad.tools, gone.tools) == ((), ())
-    assert bad.error.startswith(why)
+    gone, without = await listed(worker, missing, unset)
+    assert gone.tools == ()
     assert "/no/such/program" in gone.error
     assert without.error.endswith("the worker's environment has no NOT_SET")
 
