@@ -16,11 +16,12 @@ import pytest
 from runtime.worker import crew
 from runtime.worker.crew import Crew, fitting_size
 from runtime.worker.nursery import NURSERY, WORKER
+from tests.kill.nursery import forked
 from tests.kill.processes import DEADLINE, holdfast, name_of, processes_of, wait_for
 
 pytestmark = pytest.mark.kill
 
-JOBS = 12
+JOBS = 8
 POLICY = """
 import time
 
@@ -37,11 +38,11 @@ def place(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "ws").mkdir()
     (tmp_path / "policy.py").write_text(POLICY)
     (tmp_path / "jobs.yaml").write_text(
-        "batch: crew\nconcurrency: 6\njobs:\n- id: 'j{n}'\n  count: 12\n  goal: Count.\n"
+        f"batch: crew\nconcurrency: 4\njobs:\n- id: 'j{{n}}'\n  count: {JOBS}\n  goal: Count.\n"
         "  workspace: ws\n  model: scripted/policy.py\n"
     )
     yield tmp_path
-    holdfast(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
 
 
 def members(home: Path) -> set[int]:
@@ -68,7 +69,7 @@ def test_a_process_that_is_killed_is_started_again_and_no_turn_is_lost(place: Pa
     one run and four turns.
     """
     run = holdfast(place, ["run", "jobs.yaml", "--workers", "3", "--json"], place / "run", {})
-    wait_for(lambda: len(members(place)) == 3 and ends(place) > 0, "they work", alive=run)
+    wait_for(lambda: ends(place) > 0 and len(members(place)) == 3, "they work", alive=run)
     killed = members(place)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
@@ -87,7 +88,7 @@ def test_what_they_are_forked_from_is_killed_and_no_turn_is_lost(place: Path) ->
     that it is.
     """
     run = holdfast(place, ["run", "jobs.yaml", "--workers", "2", "--json"], place / "run", {})
-    wait_for(lambda: len(members(place)) == 2 and ends(place) > 0, "they work", alive=run)
+    wait_for(lambda: ends(place) > 0 and len(members(place)) == 2, "they work", alive=run)
     killed = members(place)
     (nursery,) = nurseries(place)
     assert len(list(Path(f"/proc/{nursery}/task").iterdir())) == 1
@@ -104,7 +105,7 @@ def test_all_processes_end_with_the_one_that_started_them(place: Path, how: sign
     """Be it killed or told to stop; another worker goes on with the jobs."""
     run = holdfast(place, ["run", "jobs.yaml"], place / "run", {})
     worker = holdfast(place, ["worker", "--processes", "2"], place / "worker", {})
-    wait_for(lambda: len(members(place)) == 2 and ends(place) > 0, "they work", alive=worker)
+    wait_for(lambda: ends(place) > 0 and len(members(place)) == 2, "they work", alive=worker)
     os.kill(worker.pid, how)
     worker.wait(120)
     wait_for(lambda: not members(place) | nurseries(place), "no process is left")
@@ -129,7 +130,7 @@ def test_a_run_whose_processes_refuse_their_input_ends(place: Path) -> None:
     assert "no worker is left" in told
     assert "to go on with them: holdfast run jobs.yaml" in told
     assert members(place) == set()
-    again = holdfast(place, ["run", "jobs.yaml"], place / "again", {})
+    again = forked(place, ["run", "jobs.yaml"], place / "again", {})
     assert again.wait(DEADLINE) == 0
 
 
