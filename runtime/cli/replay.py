@@ -21,6 +21,7 @@ from runtime.cli.replay_options import (
     Then,
     ThenOption,
     Wanted,
+    check_model,
     order_of,
 )
 from runtime.server.target import Target
@@ -92,6 +93,7 @@ def _replayed(
     archive = JobArchive.of(objects, name)
     timeline = chosen_run(archive, str(name), run)
     order = order_of(wanted, archive, RunName(batch=name.batch, job=name.job, run=timeline), start)
+    check_model(order, archive, detach=detach)
 
     async def begin(connection: Connection) -> list[Started]:
         return [Started(await reset(connection.client, objects, name, order), order)]

@@ -133,6 +133,29 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
     )
 
 
+def check_model(order: ReplayOrder, archive: JobArchive, *, detach: bool) -> None:
+    """See that the model that ``order`` names can be called, before a run is ended or made for it.
+
+    With ``detach`` its key and its packages are those of workers elsewhere.
+
+    Raises:
+        InputError: if it cannot.
+    """
+    if order.model is None:
+        return
+    from runtime.base.spec.models import Budget, ModelSettings
+    from runtime.cli.output import note
+    from runtime.client import preflight
+
+    definition = archive.definition() or {}
+    budget = order.budget or Budget.model_validate(definition.get("budget", {}))
+    options = {key: value for key, value in order.model.items() if key != "name"}
+    model = ModelSettings(name=order.model["name"], options=options)
+    form = str(definition.get("form", "tool"))
+    for line in preflight.check_model(model, form, budget, elsewhere=detach):
+        note(line)
+
+
 def _check_together(wanted: Wanted) -> None:
     if wanted.mode is Mode.RERUN:
         for name, asked in (

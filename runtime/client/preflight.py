@@ -67,6 +67,32 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
     return list(notes)
 
 
+def check_model(
+    model: ModelSettings, form: str, budget: Budget, *, elsewhere: bool = False
+) -> list[str]:
+    """Check a model that a replay or a fork is to have from a turn on, as one of a jobs file is.
+
+    Returns what is worth a note. ``elsewhere``: its calls are made by workers with keys and
+    packages of their own.
+
+    Raises:
+        InputError: if it cannot be called, or has no price and ``budget`` is one in dollars.
+    """
+    if model.script is not None:
+        return []
+    from activities.known_models import faults, is_priced
+
+    here = own_roles() or EVERY
+    away = elsewhere or Role.MODELS not in here
+    if told := faults(model.name, model.options, form, elsewhere=away):
+        raise InputError(f"--model: {'; '.join(told)}")
+    if is_priced(model.name, model.options):
+        return []
+    if budget.usd != Budget().usd:
+        raise InputError(f"--model: {_would_not_hold(model)}")
+    return [_counts_as_free(model)]
+
+
 def _check_store(store: str, problems: Problems) -> None:
     try:
         open_store(store)
@@ -112,13 +138,20 @@ def _unpriced(
     if is_priced(model.name, model.options) or at in problems.by_location:
         return
     if _has_usd(job, index, problems):
-        problems.add(
-            at,
-            f"no price is known of {model.name}, so the budget's usd would not hold: write"
-            f" {_WRITE_PRICE}",
-        )
+        problems.add(at, _would_not_hold(model))
     else:
-        yield f"no price is known of {model.name}: its calls count as $0 (write {_WRITE_PRICE})"
+        yield _counts_as_free(model)
+
+
+def _would_not_hold(model: ModelSettings) -> str:
+    return (
+        f"no price is known of {model.name}, so the budget's usd would not hold: write"
+        f" {_WRITE_PRICE}"
+    )
+
+
+def _counts_as_free(model: ModelSettings) -> str:
+    return f"no price is known of {model.name}: its calls count as $0 (write {_WRITE_PRICE})"
 
 
 def _has_usd(job: JobSpec, index: int, problems: Problems) -> bool:

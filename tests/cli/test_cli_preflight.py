@@ -10,6 +10,9 @@ import tempfile
 
 import pytest
 
+from runtime.base.errors import InputError
+from runtime.base.spec.models import Budget, ModelSettings
+from runtime.client.preflight import check_model
 from tests.cli.command_line import ROOT, CommandLine, script
 
 ENDPOINT = "name: hosted_vllm/my-model, api_base: 'http://127.0.0.1:9/v1'"
@@ -121,6 +124,34 @@ def test_a_price_that_nobody_knows_is_worth_a_note(cli: CommandLine) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.parametrize(
+    ("name", "usd", "elsewhere", "said"),
+    [
+        ("opanai/gpt-5", 5.0, True, "--model: litellm knows no provider of the model"),
+        ("openai/text-embedding-3-small", 5.0, True, "is a model for embedding"),
+        ("openai/gpt-5", 5.0, False, "--model: no key for openai: set OPENAI_API_KEY"),
+        ("hosted_vllm/my-model", 2.0, True, "--model: no price is known of hosted_vllm/my-model"),
+    ],
+)
+def test_the_model_of_a_replay_is_checked_too(
+    name: str, usd: float, elsewhere: bool, said: str
+) -> None:
+    """Before the job's open run ends for it: provider, mode, key and price."""
+    with pytest.raises(InputError) as error:
+        check_model(ModelSettings(name=name), "tool", Budget(usd=usd), elsewhere=elsewhere)
+    assert said in str(error.value)
+
+
+def test_a_replay_may_have_a_model_whose_key_is_elsewhere() -> None:
+    """With --detach its key is the workers'; that it has no price is worth a note."""
+    there, own = ModelSettings(name="openai/gpt-5"), ModelSettings(name="hosted_vllm/my-model")
+    assert check_model(there, "tool", Budget(), elsewhere=True) == []
+    assert check_model(ModelSettings(name="scripted//a.py"), "tool", Budget()) == []
+    assert check_model(own, "tool", Budget(), elsewhere=True) == [
+        f"no price is known of hosted_vllm/my-model: its calls count as $0 (write {PRICE})"
+    ]
+
+
 def test_scripted_models_need_no_litellm(cli: CommandLine) -> None:
     """A dry run of scripted models does not import litellm, which takes seconds."""
     cli.write("a.yaml", script("finish(1)"))
