@@ -13,7 +13,7 @@ from runtime.base.standings import OPEN, waiting_for
 from runtime.cli.output import json_line, note, say, stderr_is_terminal
 from runtime.cli.text import first_line, one_line, shortened
 from runtime.client.plans import Start
-from runtime.job.phases import Phase
+from runtime.client.wait_reasons import WAITS
 from runtime.job.stops import JobStatus
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ class Reporter(Protocol):
 
 
 class PlainReporter:
-    """A line for each turn, each sleep, each failed attempt and each end."""
+    """A line for each turn, each wait, each failed attempt and each end."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, int, bool, str]] = {}
+        self._told: dict[str, tuple[int, int, str, str]] = {}
 
     def waiting(self, what: str) -> None:
         """A line where somebody waits: on a terminal."""
@@ -106,17 +106,19 @@ class PlainReporter:
             say(f"and {len(plan.ids) - LISTED:,} more")
 
     def turn(self, turn: Turn) -> None:
-        """A line for each new turn, each sleep, each command that takes long, and each attempt that
+        """A line for each new turn, each wait, each command that takes long, and each attempt that
         follows a failed one.
         """
         attempt = turn.trouble.attempt if turn.trouble else 0
-        asleep = turn.progress.phase is Phase.ASLEEP
+        waits = WAITS.get(turn.progress.phase, "")
         command = turn.running.command if turn.running else turn.awaits
-        now = (turn.progress.turn, attempt, asleep, command)
-        before = self._told.get(str(turn.key), (0, 0, False, ""))
-        # That a sleep or a command is over is no news within a turn.
-        if now != before and (attempt or asleep or command or now[0] != before[0]):
-            self._told[str(turn.key)] = now
+        now = (turn.progress.turn, attempt, waits, command)
+        before = self._told.get(str(turn.key), (0, 0, "", ""))
+        if now == before:
+            return
+        self._told[str(turn.key)] = now
+        # That a wait or a command is over is no news within a turn.
+        if attempt or waits or command or now[0] != before[0]:
             say(progress_line(turn))
 
     def ended(self, outcome: JobOutcome) -> None:
@@ -230,8 +232,7 @@ def progress_line(turn: Turn) -> str:
     wrong in the statement's place.
     """
     seen = turn.progress
-    quiet = Phase.ASLEEP if seen.phase is Phase.ASLEEP else first_line(seen.statement)
-    last = doing_text(turn, quiet)
+    last = doing_text(turn, WAITS.get(seen.phase) or first_line(seen.statement))
     counts = f"turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}"
     return f"{turn.key}  {counts}  {last}".rstrip()
 

@@ -12,14 +12,9 @@ from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.paged import in_pages
 from runtime.client.standing import Standing
+from runtime.client.wait_reasons import WAITS
 from runtime.job.phases import Phase
 from runtime.server.gathered import gathered
-
-_WAITS = {
-    Phase.APPROVAL: "waits for a person's approval: 'holdfast approvals' lists the calls",
-    Phase.GRANT: "waits for a slice of its batch's budget",
-    Phase.ASLEEP: "sleeps, as its last statement asked for",
-}
 
 
 def now_of(standing: Standing) -> tuple[str, str]:
@@ -34,10 +29,8 @@ def now_of(standing: Standing) -> tuple[str, str]:
         return WAITING, waiting_for(standing.awaits)
     if progress is None:
         return OPEN, ""
-    if progress.phase is Phase.PAUSED:
-        return PAUSED, "paused by a user: 'holdfast resume' has it go on"
-    if progress.phase in _WAITS:
-        return WAITING, _WAITS[progress.phase]
+    if progress.phase in WAITS:
+        return PAUSED if progress.phase is Phase.PAUSED else WAITING, WAITS[progress.phase]
     return RUNNING, f"turn {progress.turn}: {progress.phase}"
 
 

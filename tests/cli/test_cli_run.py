@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime.client.wait_reasons import WAITS
+from runtime.job.phases import Phase
 from tests.cli.command_line import CommandLine, counting, script
 
 pytestmark = pytest.mark.server
@@ -243,6 +245,7 @@ def test_another_archive_is_refused(cli: CommandLine, tmp_path: Path) -> None:
 
 def test_a_sleeping_job_is_told_of_once(cli: CommandLine) -> None:
     """A line says that it sleeps; another comes when a change has woken it."""
+    sleeps = WAITS[Phase.ASLEEP]
     log = cli.write("ws/log.txt", "start\n")
     cli.write(
         "sleeps.yaml",
@@ -251,10 +254,10 @@ def test_a_sleeping_job_is_told_of_once(cli: CommandLine) -> None:
     process = cli.start("run", cli.jobs("id: sleeper, model: scripted/sleeps.yaml", batch="sleeps"))
     assert process.stdout is not None
     lines = []
-    while not lines or not lines[-1].endswith("  asleep\n"):
+    while not lines or not lines[-1].endswith(f"  {sleeps}\n"):
         lines.append(process.stdout.readline())
         assert lines[-1], lines
     log.write_text("stop\n")
     done = cli.finished(process)
-    assert (done.code, (lines[-1] + done.out).count("asleep")) == (0, 1)
+    assert (done.code, (lines[-1] + done.out).count(sleeps)) == (0, 1)
     assert "sleeps/sleeper  succeeded after 2 turns" in done.out

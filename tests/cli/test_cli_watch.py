@@ -281,3 +281,17 @@ def test_what_is_kept_of_jobs_does_not_grow_with_their_number(
 
     # Those that run now and the ten that are told of next.
     assert at_once <= asyncio.run(most()) <= at_once + 20
+
+
+def test_a_line_says_what_a_job_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each time that it begins to, also twice in one turn: nothing else may come for hours."""
+    reporter, key = PlainReporter(), JobKey(batch="night", job="a")
+    phases = [Phase.MODEL, Phase.EXECUTING]
+    phases += [Phase.APPROVAL, Phase.APPROVAL, Phase.EXECUTING, Phase.APPROVAL, Phase.PAUSED]
+    for phase in phases:
+        progress = JobProgress(status=JobStatus.RUNNING, turn=2, phase=phase, statement="order(5)")
+        reporter.turn(Turn(key, progress))
+    counts = "night/a  turn 2  0 tokens  $0.0000  "
+    asks = f"{counts}waits for a person's approval: 'holdfast approvals' lists the calls"
+    paused = f"{counts}paused by a user: 'holdfast resume' has it go on"
+    assert capsys.readouterr().out.splitlines() == [f"{counts}order(5)", asks, asks, paused]
