@@ -49,7 +49,7 @@ def spent(picture: Picture) -> str:
 def drawn(picture: Picture, width: int, height: int, seconds: float) -> Text:
     """The table on a terminal of ``width`` columns and ``height`` lines, after so many seconds."""
     lines = [f"{sums(picture)}  {clock_text(seconds)}", spent(picture)]
-    if picture.silent:
+    if picture.silent and not picture.ended:
         lines.append(f"{one_line(picture.silent)}: asking again")
     errors = list(_errors(picture, max(min(MOST_ERRORS, (height - len(lines) - 4) // 2), 0)))
     room = height - SPARE - len(lines) - len(errors)

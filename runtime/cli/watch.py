@@ -30,6 +30,7 @@ def command(
     How many jobs stand how, what was spent, the rate of turns and tokens over the last minute, the
     jobs that run for longest, and the newest errors by kind. It asks the batch, and of its open
     jobs a few at a time: five thousand are watched as five are. Ctrl-C leaves the batch alone.
+    Where no server runs it tells once of the jobs that have begun, as the archive has them.
 
     Exit code 0: all jobs succeeded; 1: some did not; 3: a budget stopped some; 130: interrupted.
     """
@@ -85,7 +86,11 @@ def _say_end(viewer: Viewer, picture: Picture, code: int) -> None:
         return
     from runtime.cli.batch_board import spent, sums
 
-    say(f"ended: {sums(picture)}; {spent(picture)}")
+    # Without a server nobody knows whether all of the batch's jobs have begun, and it has ended.
+    how = "as it was left" if picture.silent else "ended"
+    say(f"{how}: {sums(picture)}; {spent(picture)}")
+    if picture.silent:
+        note(picture.silent)
     if code:
         say(f"holdfast errors {picture.batch}")
 

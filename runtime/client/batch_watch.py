@@ -31,6 +31,8 @@ ASKED = 16
 """Open jobs that are asked in a round, in turns where there are more."""
 
 POLL_SECONDS = 1.0
+NO_SERVER = "no server runs: told is what has begun, as the archive has it"
+
 WINDOW_SECONDS = 60.0
 """Seconds over which a rate is taken."""
 
@@ -67,7 +69,8 @@ class Picture:
 
     ``counts`` are jobs by status. ``slowest`` are the jobs that have run for longest, of those that
     were asked; ``errors`` have the newest first. ``turns_a_minute`` and ``tokens_a_minute`` are of
-    the last minute, None in the first seconds. ``silent``: why nobody answered in this round.
+    the last minute, None in the first seconds. ``silent``: why nobody answered in this round; of
+    the last picture, that no server was there to say whether there are more jobs.
     """
 
     batch: str
@@ -151,7 +154,7 @@ class BatchWatch:
 
     async def _round(self) -> Picture:
         if (control := self._control) is None:
-            return await self._final(None)
+            return replace(await self._final(None), silent=NO_SERVER)
         try:
             news = await self._news(control)
             # Empty news are what a batch without a worker is given.

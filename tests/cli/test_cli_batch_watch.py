@@ -5,16 +5,18 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from runtime.archive.forms import NewEnd
 from runtime.archive.job import JobArchive
-from runtime.archive.stores import MemoryStore
+from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.base.errors import NotFound
 from runtime.base.values import JobKey, Usage
 from runtime.cli.batch_board import drawn
 from runtime.cli.exit_codes import exit_code
+from runtime.cli.main import main
 from runtime.client.batch_watch import ASKED, BatchWatch, ErrorKind, OpenJob, Picture
 from runtime.client.standing import Standing, Trouble
 from runtime.job.phases import Phase
@@ -25,7 +27,7 @@ from workflows.messages import BatchEnd, BatchNews, JobOutcome, JobProgress
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def end(store: MemoryStore, id: str, status: str, reason: str = "", turns: int = 4) -> None:
+def end(store: ObjectStore, id: str, status: str, reason: str = "", turns: int = 4) -> None:
     JobArchive(store, "night", id).write_end(
         NewEnd(
             run="r",
@@ -159,13 +161,34 @@ async def test_where_nobody_answers_the_last_picture_stays() -> None:
 
 
 async def test_without_a_server_a_batch_is_seen_as_it_was_left() -> None:
-    """The archive's ends; a batch that is nowhere is an error."""
+    """The archive's ends, and that others may not have begun; a batch that is nowhere is an
+    error.
+    """
     store = MemoryStore()
     end(store, "a", "succeeded")
     (picture,) = [one async for one in watch(store, None, 0.0).pictures()]
     assert (picture.counts, exit_code(picture.counts)) == ({"succeeded": 1}, 0)
+    assert picture.silent == "no server runs: told is what has begun, as the archive has it"
     with pytest.raises(NotFound):
         await anext(watch(MemoryStore(), None).pictures())
+
+
+def test_watch_does_not_say_that_it_has_ended_where_nobody_knows(
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A ``run`` that was killed may have left jobs that never began, of which no archive has a
+    trace.
+    """
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    end(open_store(str(tmp_path / "archive")), "a", "succeeded")
+    assert main(["watch", "night"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("as it was left: night  1 succeeded of 1; $0.5000")
+    assert said.err == "no server runs: told is what has begun, as the archive has it\n"
 
 
 @pytest.mark.parametrize("height", [3, 6, 10, 24])
