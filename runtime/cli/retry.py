@@ -14,7 +14,7 @@ from runtime.base.standings import DAMAGED
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.cli.several import GOING_ON, AnyJob, Named, Where, rows_of
+from runtime.cli.several import GOING_ON, AnyJob, Named, Where, check_named, rows_of
 from runtime.server.target import Target
 
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ async def _several(
     objects = archive_of(store)
     async with connect(target) as connection:
         control = Control(connection.client, objects)
-        rows = [row for row in await rows_of(control, batch) if test is None or test(row)]
+        every = await rows_of(control, batch)
+        check_named(batch, every)
+        rows = [row for row in every if test is None or test(row)]
         if not rows:
             note("there is no such job")
         keys = {JobKey(batch=row["batch"], job=row["id"]): _refused(row) for row in rows}

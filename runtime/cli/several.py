@@ -147,6 +147,8 @@ async def _several(
                 await hold_batch(control, batch, hold)
                 held = True
         rows = rows if cancels else await rows_of(control, batch)
+        if not held:
+            check_named(batch, rows)
         chosen = [
             JobKey(batch=row["batch"], job=row["id"])
             for row in rows
@@ -188,6 +190,18 @@ async def _withdrawn(control: Control, keys: set[JobKey]) -> set[JobKey]:
 
 
 GOING_ON = frozenset({OPEN, QUEUED, RUNNING, WAITING, PAUSED})
+
+
+def check_named(batch: str | None, rows: Sequence[object]) -> None:
+    """See that the ``batch`` that was named has jobs: else its name is mistyped, as a rule.
+
+    Raises:
+        NotFound: if it has none.
+    """
+    if batch is not None and not rows:
+        raise NotFound(
+            f"no job of a batch {batch!r} has begun: 'holdfast ls' lists the jobs of all"
+        )
 
 
 async def rows_of(control: Control, batch: str | None) -> list[dict[str, Any]]:

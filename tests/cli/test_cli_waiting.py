@@ -132,11 +132,12 @@ def test_a_cancelled_batch_starts_no_job_of_a_page(cli: CommandLine) -> None:
     }
 
 
-def test_a_batch_that_nobody_knows_is_told(cli: CommandLine) -> None:
-    """Its name is mistyped, as a rule."""
-    done = cli("cancel", "--batch", "mistyped")
-    assert (done.code, done.out) == (0, "0 jobs of 0: cancelled\n")
-    assert "there is no such job" in done.err
+@pytest.mark.parametrize("command", ["cancel", "send", "retry"])
+def test_a_batch_that_nobody_knows_is_bad_input(cli: CommandLine, command: str) -> None:
+    """Its name is mistyped, as a rule; who cancels by a program must hear of it."""
+    done = cli(command, "--batch", "mistyped", *(["hello"] if command == "send" else []))
+    assert (done.code, done.out) == (2, "")
+    assert "no job of a batch 'mistyped' has begun" in done.err
 
 
 def test_a_batch_that_ends_while_it_is_looked_at_is_not_said_to_be_cancelled(
