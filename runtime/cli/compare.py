@@ -63,7 +63,7 @@ def command(
     paired t). It reads the archive alone.
     """
     from runtime.archive.timelines import parting
-    from runtime.base.errors import InputError
+    from runtime.base.errors import InputError, NotFound
     from runtime.cli.stores import archive_to_read
 
     if other is None and other_run is None:
@@ -77,7 +77,12 @@ def command(
             return
     if unscored is not None:
         raise InputError("--unscored is of two batches")
-    first, second = _side(objects, job, run), _side(objects, other or job, other_run)
+    try:
+        first, second = _side(objects, job, run), _side(objects, other or job, other_run)
+    except (InputError, NotFound) as error:
+        if other is not None and (one := _only_batch(objects, job, other)) is not None:
+            raise NotFound(one) from error
+        raise
     parted = parting(first.turns, second.turns)
     if json:
         json_document(
@@ -97,6 +102,20 @@ def command(
         say(side.line())
     if first.end is not None and second.end is not None:
         say(f"results: {'the same' if first.end.result == second.end.result else 'different'}")
+
+
+def _only_batch(objects: ObjectStore, job: str, other: str) -> str | None:
+    """That one of the two is a batch and the other one none; None if that is not so."""
+    from runtime.cli.compare_batches import is_batch
+
+    batches = [name for name in (job, other) if is_batch(objects, name)]
+    if len(batches) != 1:
+        return None
+    alone = other if batches == [job] else job
+    return (
+        f"{batches[0]!r} is a batch, and {alone!r} is none: 'holdfast ls' lists the jobs of all;"
+        " name two batches, or two jobs as BATCH/ID"
+    )
 
 
 class _Side:

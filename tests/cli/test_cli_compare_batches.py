@@ -103,3 +103,14 @@ def test_scores_are_in_the_results(store: ObjectStore, capsys: pytest.CaptureFix
     assert [row["score"] for row in rows] == [0.5, 0.0, 0.25, None, None]
     assert main(["results", "old"]) == 0
     assert "mean score 0.25 of 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("sides", "alone"), [(("old", "nwe"), "nwe"), (("old", "old/a"), "old/a"), (("x", "new"), "x")]
+)
+def test_a_batch_beside_none_is_told(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], sides: tuple[str, str], alone: str
+) -> None:
+    """Which of the two is none, and not how many jobs the other's name might mean."""
+    assert main(["compare", *sides]) == 2
+    assert f"is a batch, and {alone!r} is none: 'holdfast ls' lists" in capsys.readouterr().err
