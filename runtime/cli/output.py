@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 import typer
 
+from runtime.base.errors import HoldfastError
 from runtime.cli.text import clean
 
 _own: TextIO | None = None
@@ -33,19 +34,39 @@ def stdout() -> TextIO:
     return _own or sys.stdout
 
 
+@contextmanager
+def _written() -> Iterator[None]:
+    """Tells what became of output that cannot be written, as to a file on a full disk.
+
+    Raises:
+        HoldfastError: if it cannot, but for a pipe whose reader has gone.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise HoldfastError(f"what is printed cannot be written: {error.strerror}") from error
+
+
+def _echo(text: str, *, nl: bool = True) -> None:
+    with _written():
+        typer.echo(text, file=stdout(), nl=nl)
+
+
 def say(text: str) -> None:
     """Writes one or more lines to stdout, without terminal control sequences."""
-    typer.echo(clean(text), file=stdout())
+    _echo(clean(text))
 
 
 def say_all(lines: Iterable[str]) -> None:
     """``say`` of many lines, sent at once. Each is cleaned by itself: none may hide another."""
-    typer.echo("".join(f"{clean(line)}\n" for line in lines), file=stdout(), nl=False)
+    _echo("".join(f"{clean(line)}\n" for line in lines), nl=False)
 
 
 def write(text: str) -> None:
     """Writes a part of a line, or lines, to stdout, without terminal control sequences."""
-    typer.echo(clean(text), file=stdout(), nl=False)
+    _echo(clean(text), nl=False)
 
 
 def note(text: str) -> None:
@@ -76,12 +97,12 @@ A key that goes, or whose values change, raises it; a new key does not.
 
 def json_document(value: Any) -> None:
     """Writes ``value``, a JSON value, to stdout as one indented document."""
-    typer.echo(json.dumps(value, indent=2), file=stdout())
+    _echo(json.dumps(value, indent=2))
 
 
 def json_line(value: Any) -> None:
     """Writes ``value``, a JSON value, to stdout as one line, at once."""
-    typer.echo(json.dumps(value), file=stdout())
+    _echo(json.dumps(value))
 
 
 def pretty(value: Any) -> str:
@@ -103,9 +124,10 @@ def raw(data: bytes) -> None:
             )
         return
     # What was written as text stands in another buffer, and comes before these bytes.
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    with _written():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
 
 @contextmanager

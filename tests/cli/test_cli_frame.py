@@ -280,6 +280,21 @@ def test_reader_that_goes_away() -> None:
     assert process.stderr == b""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is Linux's /dev/full")
+def test_output_on_a_full_disk_is_one_line_of_error() -> None:
+    """``holdfast schema > FILE`` where no room is left: nothing unexpected, and no success."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", "schema"],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    told = "error: what is printed cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr.decode()) == (1, told)
+
+
 def test_completion_completes_commands() -> None:
     """Shell completion offers the commands, from the same quick imports."""
     done = holdfast(_HOLDFAST_COMPLETE="complete_bash", COMP_WORDS="holdfast s", COMP_CWORD="1")
