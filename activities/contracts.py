@@ -546,7 +546,7 @@ class JobEnd(Contract, Aftermath):
     """The end of a run: the last step's digest chain closes with it.
 
     ``hand_patch``: what the job changed in its files is archived too, as a patch. ``lent`` is what
-    its sub-jobs spent, if it had any.
+    its sub-jobs spent, if it had any; ``unread`` are the messages that came too late for a turn.
     """
 
     key: JobKey
@@ -561,5 +561,6 @@ class JobEnd(Contract, Aftermath):
     score: float | None = None
     remarks: str = ""
     lent: Amount | None = None
+    unread: int = 0
     events: tuple[dict[str, Any], ...] = ()
     redact: Redaction = Redaction()

@@ -904,6 +904,7 @@ class JobWorkflow(Ordered):
             score=self.checked.score,
             remarks=self.checked.remarks,
             lent=self.sub_jobs.spent,
+            unread=len(self.moment.inbox),
             redact=self.order.spec.redact,
         )
 

@@ -178,10 +178,9 @@ def _tell(log: Log, now: UnderWay | None) -> None:
     if now is not None:
         say(f"now: {now.status}: {one_line(now.reason)}")
     if end is not None:
-        say(
-            f"end: {end.status}"
-            + (f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else "")
-        )
+        why = f": {one_line(end.reason)}" if end.reason and end.status != "succeeded" else ""
+        late = f"; {counted(end.unread, 'message')} came too late to be read" if end.unread else ""
+        say(f"end: {end.status}{why}{late}")
 
 
 def _tell_gaps(name: str, gaps: Sequence[Gap]) -> None:

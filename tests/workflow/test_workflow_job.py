@@ -16,7 +16,7 @@ from runtime.job.stops import JobStatus
 from tests.eventually import SECONDS, eventually, until_phase
 from tests.held_store import HeldStore
 from workflows.job import JobWorkflow
-from workflows.messages import JobOutcome, Note
+from workflows.messages import JobOutcome, Note, Origin
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -104,6 +104,18 @@ async def test_a_message_reaches_the_model(stage: Stage) -> None:
 
     layout = JobArchive(stage.store, stage.batch, spec.id).turn_layout(outcome.run, outcome.turns)
     assert [s.text for s in layout if s.kind == "message"] == ["look at b.py too"]
+
+
+async def test_messages_that_a_job_ends_before_are_counted(stage: Stage) -> None:
+    """Of five the turn has room for two; the end of one that reads all says nothing of any."""
+    sent = tuple(f"message {number} " + "word " * 900 for number in range(5))
+    spec = stage.spec(["finish(1)"], context_tokens=8_000)
+    handle = await stage.start(spec, origin=Origin(seed="any", inbox=sent))
+    ends = [stage.archive(spec).end((await handle.result()).run)]
+    spec = stage.spec(["x = 1", "x = 2", "finish(x)"], context_tokens=8_000)
+    handle = await stage.start(spec, origin=Origin(seed="any", inbox=sent))
+    ends.append(stage.archive(spec).end((await handle.result()).run))
+    assert [end.unread for end in ends if end is not None] == [3, 0]
 
 
 async def test_a_budget_stops_a_job(stage: Stage) -> None:

@@ -40,7 +40,8 @@ def _no_score(score: float | None) -> bool:
 class NewEnd(Aftermath):
     """The end of a run, to be archived. ``parent`` is the last step, ``turn`` its turn.
 
-    ``score`` and ``remarks`` are those of the job's ``check``, ``lent`` is what its sub-jobs spent.
+    ``score`` and ``remarks`` are those of the job's ``check``, ``lent`` is what its sub-jobs spent,
+    and ``unread`` are the messages to it that came too late for a turn.
     """
 
     run: str
@@ -56,6 +57,7 @@ class NewEnd(Aftermath):
     score: Annotated[float | None, LeftOut(_no_score)] = None
     remarks: Annotated[str, LeftOut()] = ""
     lent: Annotated[Amount | None, LeftOut()] = None
+    unread: Annotated[int, LeftOut()] = 0
 
 
 class End(NewEnd, Form):
