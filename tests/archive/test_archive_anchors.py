@@ -81,7 +81,6 @@ def test_a_signature_vouches_where_its_key_is_trusted() -> None:
 @pytest.mark.slow
 @pytest.mark.s3
 @pytest.mark.usefixtures("aws")
-@pytest.mark.smoke
 def test_object_lock_vouches_until_its_end(s3_server: S3Server) -> None:
     """A store with retention says until when the head can neither be overwritten nor removed; one
     without, nothing.

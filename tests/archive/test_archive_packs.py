@@ -145,6 +145,7 @@ def test_every_listing_is_as_without(made: dict[str, bytes]) -> None:
     assert list(store.folders(f"{JOB}/turns/")) == ["a"]
 
 
+@pytest.mark.slow
 def test_a_turn_takes_few_files_and_blocks(tmp_path: Path) -> None:
     """Of 200 turns with three objects each: 8 turns stand alone, 192 in six packs."""
     taken = {}
@@ -809,6 +810,7 @@ def test_a_copy_tells_of_a_damaged_pack(made: dict[str, bytes]) -> None:
     assert target.get(keys.step_key(JOB, "a", 3)) == ALONE.get(keys.step_key(JOB, "a", 3))
 
 
+@pytest.mark.slow
 def test_packs_of_an_encrypted_archive_are_encrypted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: dict[str, bytes]
 ) -> None:

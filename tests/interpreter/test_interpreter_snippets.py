@@ -271,6 +271,7 @@ def test_a_builtin_that_is_not_there_is_told_with_what_to_write(
     assert message in execution.exception.message
 
 
+@pytest.mark.slow
 def test_every_builtin_is_there_or_told(tmp_path: Path) -> None:
     """Also those of later Pythons; decorators are known where they decorate."""
     names = [name for name in dir(builtins) if name.isalnum() and name not in _NOT_OF_PROGRAMS]

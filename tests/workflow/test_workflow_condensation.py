@@ -278,7 +278,6 @@ async def test_a_window_below_what_must_stay_is_a_clear_end(stage: Stage) -> Non
     assert "; the model's window leaves room for" in outcome.reason
 
 
-@pytest.mark.smoke
 async def test_a_rolling_window_leaves_nothing_in_place(stage: Stage) -> None:
     """``rolling`` forgets by the number of events, and no model is asked."""
     model = SmallWindow(counting(40))
