@@ -24,6 +24,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from runtime.archive.shared_summaries import CLAIMS
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ArchiveError
@@ -57,7 +58,7 @@ class Claims:
 
     def __init__(self, store: ObjectStore, key: str, owner: str, times: Times) -> None:
         self._store = store
-        self._prefix = f"{key}.claims/"
+        self._prefix = f"{key}{CLAIMS}"
         self._owner = owner
         self._times = times
 

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.archive.shared_summaries import FOLDER
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json, digest_bytes, digest_of
 from runtime.base.errors import ObjectMissing
@@ -27,7 +28,6 @@ SOURCE_TOKENS = 12_000
 SUMMARY_TOKENS = 800
 """The most tokens of a summary, whatever the node's budget."""
 
-_FOLDER = "_holdfast/summaries/"
 _MATERIAL = "_holdfast/material/"
 
 _INSTRUCTION = """\
@@ -64,7 +64,7 @@ class Region:
             # Without the source's name but for its ending: a copy of a file has the same summary.
             [VERSION, self.model, self.budget, suffix_of(self.name), self.shown.text]
         )
-        return _FOLDER + digest.removeprefix("sha256:")
+        return FOLDER + digest.removeprefix("sha256:")
 
     def prompt(self, count: Count) -> tuple[Segment, ...]:
         """The prompt by which the summary is asked for."""
@@ -91,7 +91,7 @@ class Members:
     def key(self) -> str:
         """Where the store has the summary."""
         digest = digest_of([VERSION, self.model, self.budget, self.material.model_dump()])
-        return _FOLDER + digest.removeprefix("sha256:")
+        return FOLDER + digest.removeprefix("sha256:")
 
     def prompt(self, count: Count) -> tuple[Segment, ...]:
         """The prompt by which the summary is asked for."""

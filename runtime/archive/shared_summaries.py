@@ -10,6 +10,8 @@ from runtime.archive.references import SHARED
 from runtime.base.errors import ObjectCorrupt
 
 FOLDER = f"{SHARED}summaries/"
+CLAIMS = ".claims/"
+"""What stands behind the key of a summary in those of its claims, which no object names."""
 
 _SUMMARY: dict[str, type] = {"text": str, "step": dict}
 _CLAIM: dict[str, type] = {"owner": str, "over": bool}
@@ -21,7 +23,7 @@ def check_summary(key: str, data: bytes) -> None:
     Raises:
         ObjectCorrupt: if it is not.
     """
-    what, fields = ("claim", _CLAIM) if ".claims/" in key else ("summary", _SUMMARY)
+    what, fields = ("claim", _CLAIM) if CLAIMS in key else ("summary", _SUMMARY)
     try:
         said = json.loads(data)
         whole = all(isinstance(said[name], kind) for name, kind in fields.items())

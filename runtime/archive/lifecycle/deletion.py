@@ -23,6 +23,8 @@ from runtime.archive.lifecycle.tombstones import (
 from runtime.archive.pages import FOLDER as PAGES
 from runtime.archive.pages import read_page
 from runtime.archive.references import SHARED
+from runtime.archive.shared_summaries import CLAIMS
+from runtime.archive.shared_summaries import FOLDER as SUMMARIES
 from runtime.archive.signing import Signer
 from runtime.archive.stores import ObjectStore, removing
 from runtime.archive.stores.removal import RetainingStore
@@ -30,9 +32,6 @@ from runtime.base.digests import digest_bytes
 from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
-
-_CLAIMS = ".claims/"
-"""Claims on a summary stand below its key with this behind it, and no object names them."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ def sweep(store: ObjectStore) -> list[str]:
     used = shared_by(store, jobs) if there else Needs()
     if used.unread:
         raise ObjectCorrupt(used.problem)
-    unused = {key for key in there if key.partition(_CLAIMS)[0] not in used.known}
+    unused = {key for key in there if key.partition(CLAIMS)[0] not in used.known}
     removed = []
     # A tree goes before the packs that it names.
     for key in sorted({*unused, *pages}, key=_trees_first):
@@ -238,10 +237,7 @@ def _used_by_these_alone(
 
 def _digests(store: ObjectStore, shared: Collection[str]) -> dict[str, str]:
     claims = {
-        key
-        for one in shared
-        if one.startswith(f"{SHARED}summaries/")
-        for key in store.list(f"{one}{_CLAIMS}")
+        key for one in shared if one.startswith(SUMMARIES) for key in store.list(f"{one}{CLAIMS}")
     }
     digests: dict[str, str] = {}
     for key in sorted({*shared, *claims}):
