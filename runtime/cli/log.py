@@ -286,7 +286,6 @@ def lines_of(
 
     A turn that cannot be read has a line of its own that says so.
     """
-    from runtime.base.visible import escaped
     from runtime.cli.condensations import condensation_line
     from runtime.cli.effects import effect_line
     from runtime.job.happenings import line_of
@@ -297,7 +296,7 @@ def lines_of(
     # What belongs to no turn is told at the end.
     told += [(sys.maxsize if gap.turn is None else gap.turn, 2, gap_line(gap)) for gap in gaps]
     last = max((row["turn"] for row in turns), default=0) + 1
-    told += [(row["step"] or last, 0, f"        {escaped(line_of(row))}") for row in events]
+    told += [(row["step"] or last, 0, f"        {line_of(row)}") for row in events]
     told += [(row["turn"], 3, f"        {effect_line(row)}") for row in effects]
     # Of one turn's lines of a kind each stays behind the one before it.
     yield from (line for _, _, line in sorted(told, key=lambda row: row[:2]))

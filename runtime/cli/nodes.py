@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from runtime.base.visible import escaped
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say, say_all
@@ -39,12 +38,12 @@ def node_lines(
     """A line for each node, a star before those that changed, and behind it what happened to it.
     What a job named is told on one line.
     """
+    from runtime.cli.showing import node_line
     from runtime.job.happenings import line_of
 
     for obj_id, state in nodes.items():
         mark = "*" if obj_id in changed else " "
-        fields = "  ".join(f"{name}={value}" for name, value in state.items() if name != "obj_id")
-        yield escaped(f"{mark} {obj_id}  {fields}")
+        yield f"{mark} {node_line(obj_id, state)}"
         for event in events:
             if obj_id in (event.get("obj_id"), event.get("group_id")):
-                yield escaped(f"    {line_of(event)}")
+                yield f"    {line_of(event)}"

@@ -414,7 +414,7 @@ def statement_text(shown: dict[str, Any]) -> str:
     lines.extend(
         ["--- effects ---", *map(effect_line, shown["effects"])] if shown["effects"] else []
     )
-    lines.extend(["--- events ---", *map(_told, shown["events"])] if shown["events"] else [])
+    lines.extend(["--- events ---", *map(line_of, shown["events"])] if shown["events"] else [])
     if shown["execution"]:
         if shown["execution"].get("unchecked"):
             lines.append("[ran unchecked: the type checker needed too much processor time]")
@@ -424,24 +424,18 @@ def statement_text(shown: dict[str, Any]) -> str:
 
 def events_text(events: Iterable[dict[str, Any]]) -> str:
     """The context's events, a line each."""
-    return "\n".join(map(_told, events)) or "(no events)"
-
-
-def _told(event: dict[str, Any]) -> str:
-    # A job says what its paths are.
-    return escaped(line_of(event))
+    return "\n".join(map(line_of, events)) or "(no events)"
 
 
 def nodes_text(nodes: dict[str, Any]) -> str:
     """The nodes, a line each."""
-    lines = [
-        f"{obj_id}  "
-        + "  ".join(
-            f"{key}={escaped(str(value))}" for key, value in state.items() if key != "obj_id"
-        )
-        for obj_id, state in nodes.items()
-    ]
-    return "\n".join(lines) or "(no nodes)"
+    return "\n".join(node_line(*one) for one in nodes.items()) or "(no nodes)"
+
+
+def node_line(obj_id: str, state: Mapping[str, Any]) -> str:
+    """A node and its state on one line, whatever a job names."""
+    fields = "  ".join(f"{name}={value}" for name, value in state.items() if name != "obj_id")
+    return escaped(f"{obj_id}  {fields}")
 
 
 def namespace_text(variables: dict[str, dict[str, Any]]) -> str:

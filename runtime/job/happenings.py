@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from runtime.base.values import Value
+from runtime.base.visible import escaped
 
 if TYPE_CHECKING:
     # Commands that print what is archived have no use for the room.
@@ -80,10 +81,10 @@ def stored_event(event: BaseEvent) -> dict[str, Any]:
 
 
 def line_of(event: dict[str, Any]) -> str:
-    """An event in one line: ``3.2  method_called  view-1.SetLod('1')``."""
+    """An event in one line, whatever a job names: ``3.2  method_called  view-1.SetLod('1')``."""
     if event["type"] == LEFT_OUT:
         return f"and {event['count']} more events"
-    return f"{event['id']}  {event['type']}  {said_of(event)}".rstrip()
+    return escaped(f"{event['id']}  {event['type']}  {said_of(event)}".rstrip())
 
 
 def said_of(event: dict[str, Any]) -> str:
