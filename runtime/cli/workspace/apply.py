@@ -102,7 +102,7 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
     from runtime.workspace.checkouts.taking import Digests, read_file, take
     from runtime.workspace.git.merging import Merge
     from runtime.workspace.git.objects import OWN_NAME
-    from runtime.workspace.git.repository import repository_of
+    from runtime.workspace.git.repository import repositories_in, repository_of
 
     trees = at.of.trees
     if root.exists() and not root.is_dir():
@@ -120,8 +120,7 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
         planned = merge.plan(user)
     except OSError as error:
         raise InputError(f"{escaped(str(error.filename or root))}: {error.strerror}") from error
-    own = dict.fromkeys(filter(None, (repository_of(one.path) for one in planned)))
-    for path in own:
+    for path in repositories_in(one.path for one in planned):
         note(f"{escaped(shown(path))} is left alone: git runs what is set there")
     return tuple(one for one in planned if repository_of(one.path) is None)
 

@@ -154,7 +154,7 @@ def _without_repositories(tree: Tree, *, git: bool) -> Tree:
         if git
         else "git runs what is set there; --repositories writes it"
     )
-    for path in repositories_in(tree):
+    for path in repositories_in(path for path, _ in tree.under()):
         note(f"{escaped(shown(path))} is left out: {why}")
     return without_repositories(tree)
 

@@ -93,12 +93,12 @@ def _lay_out(folder: Path, trees: Trees, tree: Tree) -> None:
 
 def without_repositories(tree: Tree) -> Tree:
     """A tree without its ``.git``s."""
-    return tree.changed(dict.fromkeys(repositories_in(tree)))
+    return tree.changed(dict.fromkeys(repositories_in(path for path, _ in tree.under())))
 
 
-def repositories_in(tree: Tree) -> list[str]:
-    """The ``.git``s of a tree, which no repository can hold."""
-    return list(dict.fromkeys(filter(None, (repository_of(path) for path, _ in tree.under()))))
+def repositories_in(paths: Iterable[str]) -> list[str]:
+    """The ``.git``s that some paths lead to or into, each once: no repository can hold them."""
+    return list(dict.fromkeys(filter(None, map(repository_of, paths))))
 
 
 def repository_of(path: str) -> str | None:
