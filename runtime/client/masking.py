@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from runtime.archive.job import JobArchive
 from runtime.base.errors import InputError
 from runtime.base.redaction.redactor import redactor_of
@@ -28,7 +30,7 @@ def masked_message(archive: JobArchive, text: str) -> str:
         InputError: if it is longer than the job's prompt has room for.
     """
     definition = archive.definition() or {}
-    masked = masked_text(archive, text)
+    masked = _masked(definition, text)
     size = len(masked.encode(errors="replace"))
     if size > MOST_MESSAGE_BYTES:
         raise InputError(
@@ -51,7 +53,10 @@ def masked_message(archive: JobArchive, text: str) -> str:
 
 def masked_text(archive: JobArchive, text: str) -> str:
     """A text for a job, masked by the rules of the job's archived definition."""
-    definition = archive.definition() or {}
+    return _masked(archive.definition() or {}, text)
+
+
+def _masked(definition: dict[str, Any], text: str) -> str:
     return redactor_of(Redaction.model_validate(definition.get("redact", {}))).text(text)
 
 
