@@ -2,7 +2,7 @@
 
 ::
 
-    nightly  3,120 queued, 64 running, 12 failed, 1,804 succeeded of 5,000  0:12:41
+    nightly  3,120 queued, 62 running, 2 waiting, 12 failed, 1,804 succeeded of 5,000  0:12:41
     $12.3456  123,456,789 tokens  40,112 turns  212.5 turns and 640,000 tokens a minute
     slowest       turn      tokens      cost     for  now
     j00017          12      12,345   $0.0100  0:10:02  model  foo = view("src/foo.py")
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from runtime.base.standings import PAUSED, RUNNING, WAITING
 from runtime.cli.board import GAP, clock_text, middle, wide
 from runtime.cli.text import first_line, one_line
 from runtime.client.batch_watch import Picture
@@ -27,6 +28,8 @@ SPARE = 1
 MOST_ERRORS = 5
 LEAST_NAME, MOST_NAME = 7, 24
 TURN, TOKENS, COST, FOR = 5, 11, 9, 8
+
+_BEGUN = (RUNNING, WAITING, PAUSED)
 
 
 def sums(picture: Picture) -> str:
@@ -61,12 +64,12 @@ def drawn(picture: Picture, width: int, height: int, seconds: float) -> Text:
 
 
 def _slowest(picture: Picture, width: int, room: int) -> Iterator[str]:
-    """A head, the jobs for which there is room, and how many more run."""
+    """A head, the jobs for which there is room, and how many more have begun."""
     jobs = picture.slowest
     if not jobs or room < 2:
         return
-    running = max(picture.counts.get("running", 0), len(jobs))
-    fit = room - 1 if running < room else room - 2
+    open = max(sum(picture.counts.get(status, 0) for status in _BEGUN), len(jobs))
+    fit = room - 1 if open < room else room - 2
     shown = jobs[: max(fit, 0)]
     name = min(max((len(job.id) for job in shown), default=0), MOST_NAME)
     name = max(name, LEAST_NAME)
@@ -85,7 +88,7 @@ def _slowest(picture: Picture, width: int, room: int) -> Iterator[str]:
         cells += [f"{job.tokens:>{TOKENS},}", f"{f'${job.cost_usd:.4f}':>{COST}}"]
         cells += [f"{clock_text(job.seconds):>{FOR}}", job.phase, first_line(job.doing, width)]
         yield GAP.join(cells).rstrip()
-    if more := running - len(shown):
+    if more := open - len(shown):
         yield f"… and {more:,} more"
 
 

@@ -19,11 +19,12 @@ from runtime.archive.standings import ArchivedStanding, standing_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import NotFound
 from runtime.base.kinds_of_error import kind_of_error
-from runtime.base.standings import DAMAGED, OPEN, QUEUED
+from runtime.base.standings import DAMAGED, OPEN, QUEUED, RUNNING
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.restarts import is_passing
 from runtime.client.standing import Standing
+from runtime.client.statuses import held_up
 from runtime.job.stops import JobStatus
 from workflows.messages import BatchEnd, BatchNews
 
@@ -67,10 +68,11 @@ class ErrorKind:
 class Picture:
     """How a batch stands.
 
-    ``counts`` are jobs by status. ``slowest`` are the jobs that have run for longest, of those that
-    were asked; ``errors`` have the newest first. ``turns_a_minute`` and ``tokens_a_minute`` are of
-    the last minute, None in the first seconds. ``silent``: why nobody answered in this round; of
-    the last picture, that no server was there to say whether there are more jobs.
+    ``counts`` are jobs by status: an open one runs until it is asked and says that it waits, or is
+    paused. ``slowest`` are the jobs that have run for longest, of those that were asked; ``errors``
+    have the newest first. ``turns_a_minute`` and ``tokens_a_minute`` are of the last minute, None
+    in the first seconds. ``silent``: why nobody answered in this round; of the last picture, that
+    no server was there to say whether there are more jobs.
     """
 
     batch: str
@@ -167,7 +169,10 @@ class BatchWatch:
             if not is_passing(error):
                 raise
             return self._unanswered(f"the Temporal server does not answer: {error.message}")
-        counts = {QUEUED: news.waiting, JobStatus.RUNNING.value: len(news.open)}
+        held = [one for standing, _ in self._open.values() if (one := held_up(standing))]
+        counts = {QUEUED: news.waiting, RUNNING: len(news.open) - len(held)}
+        for status, _ in held:
+            counts[status] = counts.get(status, 0) + 1
         for id, standing in self._ended.items():
             # A job that was begun anew is open again, whatever was known of its end.
             if id not in news.open and standing.status != OPEN and not standing.parent:
@@ -337,6 +342,8 @@ async def _status(control: Control | None, archived: ArchivedStanding) -> str:
 def _open_job(id: str, standing: Standing, seconds: float) -> OpenJob:
     seen = standing.progress
     doing = seen.statement if seen is not None else ""
+    if (held := held_up(standing)) is not None:
+        _, doing = held
     if standing.running is not None:
         doing = f"runs: {standing.running.command}"
     if standing.trouble is not None:

@@ -25,13 +25,23 @@ def now_of(standing: Standing) -> tuple[str, str]:
     if trouble is not None and trouble.seconds > 0:
         seconds = format_duration(max(round(trouble.seconds), 1))
         return WAITING, f"waits {seconds} before attempt {trouble.attempt}, after {trouble.error}"
-    if standing.awaits:
-        return WAITING, waiting_for(standing.awaits)
+    if (held := held_up(standing)) is not None:
+        return held
     if progress is None:
         return OPEN, ""
-    if progress.phase in WAITS:
-        return PAUSED if progress.phase is Phase.PAUSED else WAITING, WAITS[progress.phase]
     return RUNNING, f"turn {progress.turn}: {progress.phase}"
+
+
+def held_up(standing: Standing) -> tuple[str, str] | None:
+    """The status and the reason of a job that can do nothing until something comes, or nothing of
+    one that works, also where it makes an attempt anew after a pause.
+    """
+    if standing.awaits:
+        return WAITING, waiting_for(standing.awaits)
+    progress = standing.progress
+    if progress is None or progress.phase not in WAITS:
+        return None
+    return PAUSED if progress.phase is Phase.PAUSED else WAITING, WAITS[progress.phase]
 
 
 async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tuple[str, str]]:

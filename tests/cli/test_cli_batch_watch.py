@@ -14,7 +14,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.base.errors import NotFound
 from runtime.base.values import JobKey, Usage
-from runtime.cli.batch_board import drawn
+from runtime.cli.batch_board import drawn, sums
 from runtime.cli.exit_codes import exit_code
 from runtime.cli.main import main
 from runtime.client.batch_watch import ASKED, BatchWatch, ErrorKind, OpenJob, Picture
@@ -49,6 +49,8 @@ class Served:
     news: list[BatchNews | None]
     trouble: Trouble | None = None
     asked: list[str] = field(default_factory=list)
+    phases: dict[str, Phase] = field(default_factory=dict)
+    awaits: dict[str, str] = field(default_factory=dict)
 
     async def batch_news(self, batch: str, known: int) -> BatchNews | None:
         return self.news.pop(0)
@@ -56,10 +58,20 @@ class Served:
     async def standing(self, key: JobKey) -> Standing:
         self.asked.append(key.job)
         seen = JobProgress(
-            status=JobStatus.RUNNING, turn=2, phase=Phase.MODEL, usage=Usage(prompt=10)
+            status=JobStatus.RUNNING,
+            turn=2,
+            phase=self.phases.get(key.job, Phase.MODEL),
+            usage=Usage(prompt=10),
+            statement="step()",
         )
         since = NOON - timedelta(seconds=len(self.asked))
-        return Standing("r", progress=seen, trouble=self.trouble, since=since)
+        return Standing(
+            "r",
+            progress=seen,
+            trouble=self.trouble,
+            since=since,
+            awaits=self.awaits.get(key.job, ""),
+        )
 
 
 def watch(store: MemoryStore, served: Served | None, *clock: float) -> BatchWatch:
@@ -80,6 +92,30 @@ async def test_a_few_open_jobs_are_asked_in_a_round_and_each_comes_about() -> No
     for _ in range(6):
         await anext(following)
     assert {*served.asked} == {*names}
+    await following.aclose()
+
+
+async def test_a_job_that_can_do_nothing_by_itself_is_not_told_as_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the morning five jobs that wait for a person look otherwise than five that work."""
+    monkeypatch.setattr("runtime.client.batch_watch.POLL_SECONDS", 0.0)
+    served = Served(
+        [BatchNews(waiting=3, open=("a", "b", "c", "d", "e"))] * 2,
+        phases={"a": Phase.APPROVAL, "b": Phase.PAUSED, "c": Phase.ASLEEP},
+        awaits={"d": "role:sandboxes"},
+    )
+    following = watch(MemoryStore(), served, 0.0, 1.0).pictures()
+    first = await anext(following)
+    assert first.counts == {"queued": 3, "running": 1, "waiting": 3, "paused": 1}
+    assert sums(first) == "night  3 queued, 1 running, 3 waiting, 1 paused of 8"
+    assert "waits for a person's approval" in drawn(first, 160, 20, 0.0).plain
+    served.trouble = Trouble("Down", 2, 4.0)
+    del served.phases["a"], served.phases["c"], served.awaits["d"]
+    second = await anext(following)
+    # A pause before an attempt that is made again ends by itself.
+    assert second.counts == {"queued": 3, "running": 4, "paused": 1}
+    assert "more" not in drawn(second, 160, 20, 0.0).plain
     await following.aclose()
 
 
