@@ -27,7 +27,7 @@ def main() -> None:
         # The processes load it again, and say what is wrong.
         with suppress(Exception), loading():
             # What the command imports when it knows what it is to do.
-            from runtime.cli import running  # noqa: F401
+            from runtime.cli import working  # noqa: F401
             from runtime.worker import serving  # noqa: F401
             from runtime.worker.worker import load
 

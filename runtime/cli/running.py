@@ -5,50 +5,45 @@ crew's, and a client that watches.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
-from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
-from runtime.archive.standings import spent_below
 from runtime.archive.stores import ObjectStore, folder_of
 from runtime.base.errors import HoldfastError, InputError
 from runtime.base.home import state_home
 from runtime.base.plurals import counted
-from runtime.base.roles import EVERY, Role, Roles, key_names, own_roles, told
 from runtime.base.spec.models import BatchSpec, JobSpec
-from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.exit_codes import INTERRUPTED, exit_code
 from runtime.cli.interrupts import Interrupts
-from runtime.cli.options import words_of
 from runtime.cli.output import note
 from runtime.cli.reporters import Reporter
 from runtime.cli.stores import archive_of
-from runtime.cli.telemetry import VARIABLE, metrics_address
+from runtime.cli.summary import Seen, summary
+from runtime.cli.telemetry import metrics_address
+from runtime.cli.working import Workers, crew_of
 from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost, unasked_plan
 from runtime.client.planning import plan_batch
-from runtime.client.plans import JobPlan, Plan, Start
+from runtime.client.plans import Plan, Start
 from runtime.client.restarts import through_restarts
 from runtime.client.submission import plan_queues, submit
 from runtime.client.watch import Ended, Retried, Silent, Watch, until_told
 from runtime.server.connection import Connection, connect, connect_if_up
 from runtime.server.target import Target
 from runtime.worker.beside import beside
-from runtime.worker.crew import JOBS_EACH, Crew, fitting_size, is_member
+from runtime.worker.crew import JOBS_EACH, Crew, fitting_size
 from runtime.worker.presence import attended
-from runtime.workspace.left import left_by
-from workflows.messages import JobOutcome, JobProgress, batch_queue
+from workflows.messages import batch_queue
 
 Answer = TypeVar("Answer")
 
@@ -80,16 +75,6 @@ class Request:
     def rerun(self) -> str:
         """The command that starts the jobs anew that ended without success."""
         return f"{self.again} --rerun-failed"
-
-
-@dataclass
-class Seen:
-    """What was seen of the jobs, by their ids: how they ended, and how far those came that did
-    not.
-    """
-
-    outcomes: dict[str, JobOutcome]
-    progress: dict[str, JobProgress] = field(default_factory=dict)
 
 
 async def run_batch(request: Request, reporter: Reporter) -> int:
@@ -142,119 +127,6 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Workers:
-    """What workers are asked for: the version of a deployment that they are, what they may take
-    from this machine, the one batch that they work on, where metrics are served, the queues of
-    tools that they work on in place of batches, and the parts of the work that they do.
-    """
-
-    deployment: str | None = None
-    build: str | None = None
-    allowed: tuple[Path, ...] = ()
-    batch: str | None = None
-    metrics: str | None = None
-    queues: tuple[str, ...] = ()
-    roles: Roles | None = None
-
-    def environment(self, number: int) -> dict[str, str]:
-        """Variables of the ``number``-th process: where it serves metrics that are its own."""
-        if self.metrics is None:
-            return {}
-        host, _, port = self.metrics.rpartition(":")
-        return {VARIABLE: f"{host}:{int(port) + number}"}
-
-    def options(self) -> list[str]:
-        """The options of ``holdfast worker`` that ask for the same."""
-        settings = {"--deployment": self.deployment, "--build": self.build, "--batch": self.batch}
-        settings["--roles"] = None if self.roles is None else told(self.roles)
-        options = [*settings.items(), *(("--allow", str(path)) for path in self.allowed)]
-        options += [("--queue", queue) for queue in self.queues]
-        return [part for name, value in options if value is not None for part in (name, value)]
-
-
-async def run_workers(
-    target: Target, store_url: str | None, wish: Workers, processes: int | None = None
-) -> int:
-    """Work on the open batches until interrupted; returns the exit code."""
-    store = await asyncio.to_thread(archive_of, store_url)
-    crew: Crew | None = None
-
-    def abandon() -> None:
-        if crew is not None:
-            crew.kill()
-
-    with Interrupts(abandon, "give the same command again to go on with them") as interrupts:
-        try:
-            async with connect(target) as connection:
-                embedded = connection.embedded is not None
-                # Several processes need several ports: they must be asked for.
-                alone = wish.metrics is not None
-                size = processes or (1 if alone else fitting_size(shared=embedded))
-                many = f", {size} processes" if size > 1 else ""
-                what = f"calls of {', '.join(wish.queues)}" if wish.queues else "batches"
-                if wish.roles is not None:
-                    what = f"{', '.join(told(wish.roles).split(','))} of batches"
-                # The process that started a member has told that, or has more to tell.
-                if not is_member():
-                    note(
-                        f"waiting for {what} on {_where(connection)}, archive {store}{many}; Ctrl-C"
-                        " drains, a second one stops at once"
-                    )
-                if wish.roles is not None and Role.MODELS not in wish.roles:
-                    _tell_of_keys()
-                if size > 1:
-                    crew = _crew(target, store_url, wish)
-                    async with attended(connection.client, state_home()):
-                        return await crew.work(size)
-                await _serve(connection, store, wish)
-        except asyncio.CancelledError:
-            if not interrupts.asked.is_set():
-                raise
-    return 0
-
-
-def _tell_of_keys() -> None:
-    """Tell of providers' keys that a worker has and does not need."""
-    if names := key_names(os.environ):
-        note(f"{', '.join(names)}: unset here what workers with --roles models alone need")
-
-
-async def _serve(connection: Connection, store: ObjectStore, wish: Workers) -> None:
-    """Work on the open batches, in this process."""
-    from temporalio.common import WorkerDeploymentVersion
-
-    from runtime.worker.queues import QueueWorkers
-    from runtime.worker.serving import BatchWorkers
-    from runtime.worker.worker import RELEASE
-
-    if wish.queues:
-        await QueueWorkers(connection.client, store, note, wish.queues, wish.allowed).serve()
-        return
-
-    version = (
-        WorkerDeploymentVersion(wish.deployment, wish.build or RELEASE)
-        if wish.deployment is not None
-        else None
-    )
-    if version is not None:
-        note(f"version {version.build_id} of deployment {version.deployment_name}")
-    await BatchWorkers(
-        connection.client,
-        store,
-        note,
-        version,
-        wish.allowed,
-        only=wish.batch,
-        roles=wish.roles,
-    ).serve()
-
-
-def _member(target: Target, store: str | None, wish: Workers) -> list[str]:
-    """The command of one process of a crew."""
-    return ["worker", *words_of(target, store), "--processes", "1", *wish.options()]
-
-
 def _crew_for(request: Request) -> Crew:
     """The processes that work on a batch, where this one does not.
 
@@ -262,18 +134,7 @@ def _crew_for(request: Request) -> Crew:
         InputError: if ``HOLDFAST_ROLES`` has no roles in it.
     """
     wish = Workers(batch=request.batch.batch, metrics=metrics_address())
-    return _crew(request.target, request.batch.store, wish)
-
-
-def _crew(target: Target, store: str | None, wish: Workers) -> Crew:
-    """Processes that do what is wished for.
-
-    Raises:
-        InputError: if ``HOLDFAST_ROLES`` has no roles in it.
-    """
-    # The tools of a queue are all that its workers call.
-    roles = frozenset({Role.TOOLS}) if wish.queues else wish.roles or own_roles() or EVERY
-    return Crew(_member(target, store, wish), note, wish.environment, roles)
+    return crew_of(request.target, request.batch.store, wish)
 
 
 def _apart(request: Request) -> bool:
@@ -347,7 +208,7 @@ async def _run(
     control = Control(connection.client, store)
     reporter.waiting("asking how the jobs stand")
     plan = await _without_lost(control, request, connection)
-    reporter.planned(plan, _where(connection))
+    reporter.planned(plan, connection.shown)
     seen = Seen(plan.ended)
     interrupted = False
     left = len(plan.ids) - len(seen.outcomes)
@@ -373,8 +234,8 @@ async def _run(
                     interrupted = on_finish is not None and interrupts.asked.is_set()
             finally:
                 watching.cancel()
-    summary = await asyncio.to_thread(_summary, store, plan, seen)
-    reporter.closed(summary, request.again if interrupted else None, request.rerun)
+    jobs = await asyncio.to_thread(summary, store, plan, seen)
+    reporter.closed(jobs, request.again if interrupted else None, request.rerun)
     return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
 
 
@@ -486,49 +347,3 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
         " stop at once."
     )
     return True
-
-
-def _summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
-    summary: list[dict[str, Any]] = []
-    below, unreadable = spent_below(store, plan.batch, {job.id for job in plan.jobs})
-    if unreadable:
-        note(
-            f"what sub-jobs used is without {', '.join(map(str, unreadable))}, which cannot be"
-            " read: run 'holdfast verify'"
-        )
-    for job in plan.jobs:
-        outcome, progress = seen.outcomes.get(job.id), seen.progress.get(job.id)
-        last = outcome or progress
-        archive = JobArchive.of(store, JobKey(batch=plan.batch, job=job.id))
-        end = archive.end(outcome.run) if outcome else None
-        left = left_by(archive, outcome.run) if outcome else None
-        summary.append(
-            {
-                "job": f"{plan.batch}/{job.id}",
-                "id": job.id,
-                "status": outcome.status if outcome else OPEN,
-                "reason": outcome.reason if outcome else "",
-                "result": end.result if end else None,
-                "turns": outcome.turns if outcome else _turns(archive, job, progress),
-                "tokens": last.usage.total if last else 0,
-                "cost_usd": last.cost_usd if last else 0.0,
-                "sub_jobs": asdict(below[job.id]) if job.id in below else None,
-                "workspace": left.model_dump(mode="json") if left else None,
-                "patch": told_patch(archive, end),
-            }
-        )
-    return summary
-
-
-def _turns(archive: JobArchive, job: JobPlan, progress: JobProgress | None) -> int:
-    """The turns that an open job has come to: the archive knows of those of the last moments."""
-    runs = archive.runs()
-    archived = archive.last_turn(runs[-1]) if runs else 0
-    return max(archived, progress.turn if progress else job.turn)
-
-
-def _where(connection: Connection) -> str:
-    kind = "embedded server" if connection.embedded is not None else "server"
-    return f"{kind} {connection.address}" + (
-        f", web UI {connection.ui_url}" if connection.ui_url else ""
-    )

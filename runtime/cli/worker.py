@@ -139,7 +139,7 @@ def command(
     from runtime.tools.marks import QUEUE_RULE, is_queue
 
     with loading():
-        from runtime.cli.running import Workers, run_workers
+        from runtime.cli.working import Workers, run_workers
 
     for name, value in (("--deployment", deployment), ("--build", build), ("--batch", batch)):
         if value is not None and not is_name(value):

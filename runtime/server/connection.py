@@ -62,6 +62,12 @@ class Connection:
     embedded: Home | None
     ui_url: str | None
 
+    @property
+    def shown(self) -> str:
+        """``embedded server 127.0.0.1:7233, web UI http://127.0.0.1:8233``."""
+        kind = "server" if self.embedded is None else "embedded server"
+        return f"{kind} {self.address}" + (f", web UI {self.ui_url}" if self.ui_url else "")
+
 
 def load_profile(target: Target) -> ClientConfigProfile:
     """Temporal's configuration with ``target`` over it; its ``address`` is None if the embedded

@@ -20,6 +20,7 @@ LOADED = (
     "litellm.proxy.openai_files_endpoints.common_utils",
     "openai.resources",
     "runtime.cli.running",
+    "runtime.cli.working",
     "runtime.client.preflight",
     "runtime.jobsfile.load",
     "runtime.worker.serving",
