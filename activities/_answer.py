@@ -192,7 +192,12 @@ class AnswerBuilder:
         """A thinking block or a piece of one: pieces belong together up to the one with the
         signature.
         """
-        piece = {name: value for name, value in dict(block).items() if value is not None}
+        # Where it stands in the reply is litellm's note, and no provider's field of a block.
+        piece = {
+            name: value
+            for name, value in dict(block).items()
+            if value is not None and name != "index"
+        }
         # What is redacted, or a reasoning item, comes whole, and no piece of a thought goes on
         # behind it.
         if piece.get("type") != "thinking":

