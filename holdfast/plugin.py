@@ -35,7 +35,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.client.preflight import check
     from runtime.jobsfile.changes import definition_digest
     from runtime.jobsfile.load import load
-    from runtime.jobsfile.written import NAME_RULE, is_name
+    from runtime.jobsfile.written.names import NAME_RULE, is_name
     from runtime.server.authentic.encryption import encryption_keys
     from runtime.server.authentic.key import key_of
     from runtime.server.authentic.shared import is_shared, shared_converter

@@ -111,7 +111,7 @@ def _names(name: str, count: int) -> list[str]:
     Raises:
         InputError: if they can be no job's.
     """
-    from runtime.jobsfile.written import NAME_RULE, is_name
+    from runtime.jobsfile.written.names import NAME_RULE, is_name
 
     names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
     # The longest of them: if that is a name, all are.

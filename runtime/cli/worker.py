@@ -135,7 +135,7 @@ def command(
     from runtime.base.roles import own_roles, roles_in
     from runtime.cli.logs import log_in_lines
     from runtime.cli.telemetry import metrics_address
-    from runtime.jobsfile.written import NAME_RULE, is_name
+    from runtime.jobsfile.written.names import NAME_RULE, is_name
     from runtime.tools.marks import QUEUE_RULE, is_queue
 
     with loading():

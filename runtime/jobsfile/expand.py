@@ -25,7 +25,8 @@ from runtime.jobsfile.messages import describe
 from runtime.jobsfile.packed import Packed
 from runtime.jobsfile.problems import Location, Origin, Problem, Problems, places
 from runtime.jobsfile.templates import Template, unfit
-from runtime.jobsfile.written import MAX_JOBS, WrittenMany
+from runtime.jobsfile.written.bounds import MAX_JOBS
+from runtime.jobsfile.written.job import WrittenMany
 
 NUMBER = "n"
 """The field in which jobs that ``count`` makes are numbered, from 1."""

@@ -24,7 +24,10 @@ from runtime.jobsfile.problems import Location, Problems
 from runtime.jobsfile.resolve import Resolver, batch_budget, limits_of
 from runtime.jobsfile.source import is_jsonl, read_jsonl, read_text, read_yaml
 from runtime.jobsfile.templates import as_expected
-from runtime.jobsfile.written import MAX_JOBS, NAME_RULE, WrittenHeader, WrittenJob, is_name
+from runtime.jobsfile.written.bounds import MAX_JOBS
+from runtime.jobsfile.written.file import WrittenHeader
+from runtime.jobsfile.written.job import WrittenJob
+from runtime.jobsfile.written.names import NAME_RULE, is_name
 
 W = TypeVar("W", bound=BaseModel)
 

@@ -8,19 +8,16 @@ from pydantic_core import ErrorDetails
 from runtime.base.quoted import shown
 from runtime.base.redaction.computed import without_keys
 from runtime.jobsfile.problems import Location, nearest, unknown_key
-from runtime.jobsfile.written import (
-    RULES,
-    WRONG,
-    WRONG_NUMBER,
-    WrittenBudget,
-    WrittenCondenser,
-    WrittenHeader,
-    WrittenJob,
-    WrittenModel,
-    WrittenSections,
-    WrittenSettings,
-    WrittenWorkspace,
-)
+from runtime.jobsfile.written.budgets import WrittenBudget
+from runtime.jobsfile.written.condensers import WrittenCondenser
+from runtime.jobsfile.written.file import WrittenHeader
+from runtime.jobsfile.written.job import WrittenJob
+from runtime.jobsfile.written.models import WrittenModel
+from runtime.jobsfile.written.patterns import RULES
+from runtime.jobsfile.written.sections import WrittenSections
+from runtime.jobsfile.written.settings import WrittenSettings
+from runtime.jobsfile.written.workspace import WrittenWorkspace
+from runtime.jobsfile.written.wrong import WRONG, WRONG_NUMBER
 
 _EXPECTED = {
     "string_type": "a text",

@@ -11,7 +11,9 @@ from runtime.jobsfile.load import checked
 from runtime.jobsfile.problems import Problems
 from runtime.jobsfile.resolve import Resolver
 from runtime.jobsfile.source import read_yaml
-from runtime.jobsfile.written import WrittenBudget, WrittenHeader, WrittenModel
+from runtime.jobsfile.written.budgets import WrittenBudget
+from runtime.jobsfile.written.file import WrittenHeader
+from runtime.jobsfile.written.models import WrittenModel
 
 
 def model_override(text: str, directory: Path) -> dict[str, Any]:

@@ -43,29 +43,22 @@ from runtime.base.spec.servers import ServerSpec
 from runtime.history.condensers.kinds import KINDS, SETTINGS
 from runtime.history.condensers.settings import contradiction
 from runtime.jobsfile.problems import Location, Problems
-from runtime.jobsfile.written import (
-    MAX_OPTION_BYTES,
-    REPLY_LIMITS,
-    SET_BY_HOLDFAST,
-    STORE_SCHEMES,
-    WrittenApprovals,
-    WrittenBatchBudget,
-    WrittenBudget,
-    WrittenCondenser,
-    WrittenHeader,
-    WrittenJob,
-    WrittenLimits,
-    WrittenModel,
-    WrittenRedaction,
-    WrittenRetry,
-    WrittenSections,
-    WrittenServer,
-    WrittenSettings,
-    WrittenSpawn,
-    WrittenWorkspace,
-    is_secret_key,
-    is_secret_name,
-)
+from runtime.jobsfile.written.approvals import WrittenApprovals
+from runtime.jobsfile.written.bounds import MAX_OPTION_BYTES
+from runtime.jobsfile.written.budgets import WrittenBatchBudget, WrittenBudget
+from runtime.jobsfile.written.condensers import WrittenCondenser
+from runtime.jobsfile.written.file import STORE_SCHEMES, WrittenHeader
+from runtime.jobsfile.written.job import WrittenJob
+from runtime.jobsfile.written.limits import WrittenLimits
+from runtime.jobsfile.written.models import REPLY_LIMITS, SET_BY_HOLDFAST, WrittenModel
+from runtime.jobsfile.written.redaction import WrittenRedaction
+from runtime.jobsfile.written.retry import WrittenRetry
+from runtime.jobsfile.written.secret_names import is_secret_key, is_secret_name
+from runtime.jobsfile.written.sections import WrittenSections
+from runtime.jobsfile.written.servers import WrittenServer
+from runtime.jobsfile.written.settings import WrittenSettings
+from runtime.jobsfile.written.spawn import WrittenSpawn
+from runtime.jobsfile.written.workspace import WrittenWorkspace
 from runtime.tools.functions import check_name
 from runtime.tools.host import ToolHosts, described
 

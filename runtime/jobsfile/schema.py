@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.jobsfile.templates import TEXTS
-from runtime.jobsfile.written import TEMPLATE_PATTERN, WrittenFile, WrittenMany
+from runtime.jobsfile.written.file import WrittenFile
+from runtime.jobsfile.written.job import WrittenMany
+from runtime.jobsfile.written.patterns import TEMPLATE_PATTERN
 
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

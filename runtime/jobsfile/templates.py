@@ -14,7 +14,7 @@ from typing import Any
 
 from runtime.base.quoted import shown
 from runtime.jobsfile.problems import Location, nearest
-from runtime.jobsfile.written import WRONG_NUMBER
+from runtime.jobsfile.written.wrong import WRONG_NUMBER
 
 NAME = r"[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
 _FIELD = re.compile(r"\{\{(?P<kept>" + NAME + r")\}\}|\{(?P<name>" + NAME + r")\}")

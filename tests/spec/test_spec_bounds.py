@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from runtime.jobsfile import source
-from runtime.jobsfile.written import MAX_GOAL_BYTES
+from runtime.jobsfile.written.bounds import MAX_GOAL_BYTES
 
 Refuse = Callable[..., str]
 

@@ -19,7 +19,7 @@ from runtime.jobsfile import packed
 from runtime.jobsfile.items import Item
 from runtime.jobsfile.load import load
 from runtime.jobsfile.packed import Packed
-from runtime.jobsfile.written import WrittenJob
+from runtime.jobsfile.written.job import WrittenJob
 
 JOBS = 3 * MOST_ON_PAGE
 

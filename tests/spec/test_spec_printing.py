@@ -14,7 +14,7 @@ from runtime.base.redaction.computed import without_keys
 from runtime.base.spec.models import BatchSpec, Budget, JobSpec, ModelSettings
 from runtime.jobsfile.dump import resolved_yaml
 from runtime.jobsfile.load import load_jobs_file
-from runtime.jobsfile.written import is_secret_key
+from runtime.jobsfile.written.secret_names import is_secret_key
 from tests.tiers.tiers import examples
 
 Load = Callable[..., BatchSpec]
