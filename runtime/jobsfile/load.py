@@ -21,7 +21,9 @@ from runtime.jobsfile.limited import Unmatched
 from runtime.jobsfile.messages import describe, without_consequences
 from runtime.jobsfile.packed import Packed
 from runtime.jobsfile.problems import Location, Problems
-from runtime.jobsfile.resolve import Resolver, batch_budget, limits_of
+from runtime.jobsfile.resolve.disk import Disk
+from runtime.jobsfile.resolve.header import batch_budget, limits_of, on_finish_of, store_of
+from runtime.jobsfile.resolve.resolver import Resolver
 from runtime.jobsfile.source import is_jsonl, read_jsonl, read_text, read_yaml
 from runtime.jobsfile.templates import as_expected
 from runtime.jobsfile.written.bounds import MAX_JOBS
@@ -74,11 +76,12 @@ def load(path: Path | str) -> Loaded:
     batch = header.batch or _stem(path, problems)
     limits = limits_of(header.limits)
     unmatched = Unmatched(limits)
-    resolver = Resolver(path.parent.resolve(), header, problems)
+    disk = Disk(path.parent.resolve(), problems)
+    resolver = Resolver(disk, header, problems)
     # Tools were imported in a process, which is not needed any longer then.
     with closing(resolver):
         jobs = Packed(unmatched.of(resolver.jobs(written)), _as_json, JobSpec.model_validate)
-    store = resolver.store()
+    store = store_of(header.store, disk, problems)
     problems.raise_if_any()
     # Of jobs that are all there: what one that is wrong has is not known.
     unmatched.note(problems)
@@ -91,7 +94,7 @@ def load(path: Path | str) -> Loaded:
             budget=batch_budget(header.budget),
             limits=limits,
             priority=header.priority,
-            on_finish=resolver.on_finish(),
+            on_finish=on_finish_of(header.on_finish, disk),
             jobs=jobs,
         ),
         problems,

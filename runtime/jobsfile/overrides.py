@@ -9,10 +9,10 @@ from runtime.base.errors import InputError
 from runtime.base.spec.models import Budget
 from runtime.jobsfile.load import checked
 from runtime.jobsfile.problems import Problems
-from runtime.jobsfile.resolve import Resolver
+from runtime.jobsfile.resolve.disk import Disk
+from runtime.jobsfile.resolve.models import model_of
 from runtime.jobsfile.source import read_yaml
 from runtime.jobsfile.written.budgets import WrittenBudget
-from runtime.jobsfile.written.file import WrittenHeader
 from runtime.jobsfile.written.models import WrittenModel
 
 
@@ -27,7 +27,7 @@ def model_override(text: str, directory: Path) -> dict[str, Any]:
     written = checked(WrittenModel, read_yaml(text, problems), (), problems)
     problems.raise_if_any()
     assert written is not None, "what does not validate has a problem"
-    settings = Resolver(directory.resolve(), WrittenHeader(), problems).model(written, ())
+    settings = model_of(written, (), Disk(directory.resolve(), problems), problems)
     problems.raise_if_any()
     return {"name": settings.name, **settings.options}
 

@@ -182,7 +182,7 @@ def test_a_workspace_must_be_readable(own_cli: CommandLine) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         code = (
             "import json, os\n"
-            "from runtime.jobsfile.resolve import workspace_fault\n"
+            "from runtime.jobsfile.resolve.disk import workspace_fault\n"
             "os.setgid(65534); os.setuid(65534)\n"
             f"print(json.dumps([workspace_fault({folder!r}), workspace_fault('/tmp')]))"
         )

@@ -14,8 +14,6 @@ from runtime.jobsfile.written.limits import WrittenLimits
 from runtime.jobsfile.written.settings import WrittenSettings
 from runtime.jobsfile.written.values import Name
 
-STORE_SCHEMES = ("file", "s3")
-
 
 class WrittenHeader(Written):
     """A jobs file without its jobs."""
