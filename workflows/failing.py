@@ -1,4 +1,6 @@
-"""What an activity's error says: in words, and of the money that was spent on it."""
+"""What an activity's error says: in words, of the money that was spent on it, and whether its job
+ends by it.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,45 @@ from temporalio.exceptions import (
     RetryState,
     TimeoutError,
     TimeoutType,
+    is_cancelled_exception,
 )
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts import BUDGET_SHORT, BUDGET_SPENT
     from runtime.base.spec.models import Amount
     from runtime.base.values import Failed
-    from runtime.job.stops import Cause
+    from runtime.job.ledger import Ledger
+    from runtime.job.purse import covers
+    from runtime.job.stops import BudgetSpent, Cause, JobFailed, JobStatus, Stop
+
+
+def stopped_by(error: BaseException, turn: int, ledger: Ledger, now: float) -> Stop:
+    """What an exception in a ``turn`` means for the job that has the ``ledger``.
+
+    Any other kind fails the workflow task, and is tried again.
+    """
+    if is_cancelled_exception(error):
+        return Stop(JobStatus.CANCELLED, "cancelled")
+    if isinstance(error, JobFailed):
+        return Stop(JobStatus.FAILED, str(error), cause=error.cause)
+    if isinstance(error, BudgetSpent):
+        return Stop(JobStatus.BUDGET, str(error))
+    cause = error.cause if isinstance(error, ActivityError) else None
+    if isinstance(cause, ApplicationError) and cause.type == BUDGET_SPENT:
+        spent = ledger.stop(turn - 1, now)
+        budget = spent.reason if spent is not None else ledger.refused or ledger.time_reason(now)
+        return Stop(JobStatus.BUDGET, f"{budget}; turn {turn}: {cause.message}")
+    if isinstance(cause, ApplicationError) and cause.type == BUDGET_SHORT:
+        tokens, usd = (max(left, 0) for left in ledger.own_left())
+        own = covers(Amount(tokens=tokens, usd=usd), wanted_by(cause))
+        budget = ledger.refused if own else "the job's budget holds no other call"
+        return Stop(JobStatus.BUDGET, f"{budget}; turn {turn}: {cause.message}")
+    last = f"turn {turn}: {cause_of(error)}"
+    if given_up(error):
+        return Stop(JobStatus.BUDGET, f"{ledger.deadline_reason()}; {last}")
+    if ledger.time_left(now) <= 1:
+        return Stop(JobStatus.BUDGET, f"{ledger.time_reason(now)}; {last}")
+    return Stop(JobStatus.FAILED, last, cause=cause_in(error))
 
 
 def failed_in(error: BaseException) -> Failed:

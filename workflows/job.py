@@ -42,7 +42,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
     from runtime.job.job import NONE_FAILED, Job, Prompt
     from runtime.job.phases import Phase
-    from runtime.job.purse import Granted, covers
+    from runtime.job.purse import Granted
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, Cause, JobFailed, JobStatus, Stop
     from workflows.approving import Approving
@@ -60,7 +60,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.cutting import CUT_BOOKED, Cuts, was_cut
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import cause_in, cause_of, failed_in, given_up, wanted_by
+    from workflows.failing import cause_of, failed_in, given_up, stopped_by, wanted_by
     from workflows.heard import Heard
     from workflows.limits import (
         CALL_LIMIT,
@@ -176,7 +176,7 @@ class JobWorkflow(Ordered):
             else:
                 stop = await self.work()
         except (ActivityError, JobFailed, BudgetSpent, asyncio.CancelledError) as error:
-            stop = self.stopped_by(error)
+            stop = stopped_by(error, self.job.turn, self.job.ledger, self.moment.now)
         ending = asyncio.ensure_future(self.end(stop))
         try:
             return await asyncio.shield(ending)
@@ -907,35 +907,6 @@ class JobWorkflow(Ordered):
             unread=len(self.moment.inbox),
             redact=self.order.spec.redact,
         )
-
-    def stopped_by(self, error: BaseException) -> Stop:
-        """What an exception in a turn means for the job.
-
-        Any other kind fails the workflow task, and is tried again.
-        """
-        if is_cancelled_exception(error):
-            return Stop(JobStatus.CANCELLED, "cancelled")
-        if isinstance(error, JobFailed):
-            return Stop(JobStatus.FAILED, str(error), cause=error.cause)
-        if isinstance(error, BudgetSpent):
-            return Stop(JobStatus.BUDGET, str(error))
-        cause = error.cause if isinstance(error, ActivityError) else None
-        if isinstance(cause, ApplicationError) and cause.type == BUDGET_SPENT:
-            spent = self.job.ledger.stop(self.job.turn - 1, self.moment.now)
-            refused = self.job.ledger.refused or self.job.ledger.time_reason(self.moment.now)
-            budget = spent.reason if spent is not None else refused
-            return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
-        if isinstance(cause, ApplicationError) and cause.type == BUDGET_SHORT:
-            tokens, usd = (max(left, 0) for left in self.job.ledger.own_left())
-            own = covers(Amount(tokens=tokens, usd=usd), wanted_by(cause))
-            budget = self.job.ledger.refused if own else "the job's budget holds no other call"
-            return Stop(JobStatus.BUDGET, f"{budget}; turn {self.job.turn}: {cause.message}")
-        last = f"turn {self.job.turn}: {cause_of(error)}"
-        if given_up(error):
-            return Stop(JobStatus.BUDGET, f"{self.job.ledger.deadline_reason()}; {last}")
-        if self.job.ledger.time_left(self.moment.now) <= 1:
-            return Stop(JobStatus.BUDGET, f"{self.job.ledger.time_reason(self.moment.now)}; {last}")
-        return Stop(JobStatus.FAILED, last, cause=cause_in(error))
 
     def call_fields(self) -> dict[str, Any]:
         """What each model call of the turn has in common."""
