@@ -28,7 +28,6 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.sub_job_contracts import Spawned
-    from activities.verdicts import RecordedVerdict
     from runtime.base.plurals import counted
     from runtime.base.roles import Role
     from runtime.base.spec.models import Amount, ModelSettings
@@ -37,7 +36,6 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.sub_job_end import SubJobEnd
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect, EffectKind
-    from runtime.interpreter.run import InterpreterDrift, Stretch, Verdict, VerdictStatus
     from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
     from runtime.job.job import NONE_FAILED, Job, Prompt
@@ -46,7 +44,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, Cause, JobFailed, JobStatus, Stop
     from workflows.approving import Approving
-    from workflows.calling import recorded, result_of
+    from workflows.calling import result_of
     from workflows.cancelling import Cancelling
     from workflows.continuing import (
         CHECKPOINT_TURNS,
@@ -81,6 +79,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.routing import Routing
     from workflows.sleeping import Asleep
     from workflows.slices import Slices
+    from workflows.stretches import Stretches
     from workflows.sub_jobs import SubJobs
     from workflows.visible import Visible, turn_line
 
@@ -143,6 +142,7 @@ class JobWorkflow(Ordered):
         self.cuts = Cuts(self.moment)
         self.preparing = Preparing(self.moment, self.effects, self.cuts)
         self.this_run = Run()
+        self.stretches = Stretches(self.moment, self.replaying, self.this_run)
         self.checked = Checked()
         self.slices = Slices(order, self.moment)
         self.sub_jobs = SubJobs(order, self.moment, self.slices)
@@ -628,7 +628,7 @@ class JobWorkflow(Ordered):
         statement.computes(lambda: patched(BOUNDED_FUNCTIONS))
         answer: Answer | None = None
         while not statement.ended:
-            effect = await self.durable(statement, answer)
+            effect = await self.stretches.run(statement, answer)
             answer = None
             if effect is None:
                 # The statement has ended, or the stretch was cut and goes on in another activation.
@@ -659,62 +659,6 @@ class JobWorkflow(Ordered):
         decision = await self.approving.decided(effect, self.job.turn, number)
         self.phase = Phase.EXECUTING
         return decision
-
-    async def durable(self, statement: JobStatement, answer: Answer | None) -> Effect | None:
-        """One stretch.
-
-        Live: run, then record its verdict. Replaying: read the recorded verdict first, and obey it.
-        """
-        while True:
-            # A reset in mid-statement goes back to a verdict's workflow task: the gate stands
-            # before each.
-            await self.replaying.gate()
-            stretch: Stretch | None = None
-            made: RecordedVerdict | None = None
-            if not workflow.unsafe.is_replaying():
-                known = self.moment.answers.foreseen(len(statement.effects))
-                if known is None or known.status is VerdictStatus.OK:
-                    stretch = statement.advance(answer, known)
-                    known = stretch.verdict
-                made = self.with_look(known)
-            verdict = await recorded(made)
-            # A replay found no recorded verdict and had run nothing: it is live from here on, so
-            # once more.
-            if verdict is None:
-                continue
-            self.recall_look(verdict)
-            if verdict.status is VerdictStatus.OK and stretch is None:
-                stretch = statement.advance(answer, verdict)
-                if stretch.verdict.digest != verdict.digest:
-                    raise InterpreterDrift(
-                        f"turn {self.job.turn}: the replayed statement gave"
-                        f" {stretch.verdict.status} {stretch.verdict.digest}, recorded was"
-                        f" {verdict.digest}"
-                    )
-            statement.settle(verdict)
-            self.this_run.statement_ms += verdict.ms
-            self.moment.ran(verdict.ms / 1000)
-            return (
-                stretch.effect
-                if stretch is not None and verdict.status is VerdictStatus.OK
-                else None
-            )
-
-    def with_look(self, verdict: Verdict) -> RecordedVerdict:
-        """A verdict with what the look before it saw, if no verdict since has it."""
-        at = self.moment.unrecorded
-        events = self.this_run.looked if at else 0
-        return RecordedVerdict(**verdict.__dict__, at=at, events=events)
-
-    def recall_look(self, verdict: RecordedVerdict) -> None:
-        """Know what the look before a verdict saw, as the history has it: the workflow task of the
-        look may have been cut, see ``Moment``.
-        """
-        if verdict.at:
-            self.moment.recall(verdict.at)
-            self.this_run.recall(verdict.events)
-        # Also where a worker of before recorded it, who says nothing of the look.
-        self.moment.unrecorded = 0.0
 
     async def stop_before_turn(self) -> Stop | None:
         """A stop, if no turn follows; else the job has slept, if its last statement asked for it.
