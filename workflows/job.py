@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -16,8 +15,6 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
         BUDGET_SHORT,
         BUDGET_SPENT,
-        Checked,
-        CheckRequest,
         CutCall,
         Decision,
         JobBegan,
@@ -29,7 +26,6 @@ with workflow.unsafe.imports_passed_through():
     )
     from activities.sub_job_contracts import Spawned
     from runtime.base.plurals import counted
-    from runtime.base.roles import Role
     from runtime.base.spec.models import Amount, ModelSettings
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
@@ -46,6 +42,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.approving import Approving
     from workflows.calling import result_of
     from workflows.cancelling import Cancelling
+    from workflows.checking import Checking
     from workflows.continuing import (
         CHECKPOINT_TURNS,
         Run,
@@ -58,15 +55,11 @@ with workflow.unsafe.imports_passed_through():
     from workflows.cutting import CUT_BOOKED, Cuts, was_cut
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import cause_of, failed_in, given_up, stopped_by, wanted_by
+    from workflows.failing import cause_of, failed_in, stopped_by, wanted_by
     from workflows.heard import Heard
     from workflows.limits import (
         CALL_LIMIT,
-        CHECK_LIMIT,
-        CHECK_TRIES,
-        COMMAND_SLACK,
         SUMMARY_LIMIT,
-        TOOL_LIMIT,
         sooner,
         summary_retry,
     )
@@ -143,7 +136,7 @@ class JobWorkflow(Ordered):
         self.preparing = Preparing(self.moment, self.effects, self.cuts)
         self.this_run = Run()
         self.stretches = Stretches(self.moment, self.replaying, self.this_run)
-        self.checked = Checked()
+        self.checking = Checking(order, self.moment, self.routing, self.replaying)
         self.slices = Slices(order, self.moment)
         self.sub_jobs = SubJobs(order, self.moment, self.slices)
         self.asleep = Asleep(
@@ -200,7 +193,9 @@ class JobWorkflow(Ordered):
                 self.job.record(statement, self.moment.now)
             self.replaying.compare()
             await self.go_on()
-        await self.check(stop)
+        if self.checking.wants(stop):
+            self.phase = Phase.ENDING
+            await self.checking.check(stop)
         return stop
 
     @workflow.signal
@@ -748,53 +743,6 @@ class JobWorkflow(Ordered):
             ),
         )
 
-    async def check(self, stop: Stop) -> None:
-        """Have the result of a job that succeeded given a score, if the job has a check for it.
-
-        That there is no score changes no status. Of a record whose effects are not made again,
-        none is asked for.
-        """
-        spec, order = self.order.spec, self.replaying.order
-        if spec.check is None or stop.status is not JobStatus.SUCCEEDED:
-            return
-        if order is not None and order.answers:
-            return
-        self.phase = Phase.ENDING
-        own = spec.writable is not None
-        until = self.moment.until_deadline()
-        # The tool's own limit ends its process, and says so; the activity's is for what else hangs.
-        seconds = spec.check.timeout or CHECK_LIMIT.total_seconds()
-        limit = timedelta(seconds=seconds * (spec.check.retries + 1)) + COMMAND_SLACK
-        request = CheckRequest(
-            key=self.order.key,
-            turn=self.job.turn,
-            check=spec.check.model_copy(update={"timeout": seconds}),
-            result=stop.result,
-            workspace="" if own else spec.workspace,
-            version=self.job.desk.workspace if own else "",
-            secrets=spec.secrets,
-            redact=spec.redact,
-        )
-        try:
-            with self.moment.ends_by_a_cancel():
-                self.checked = await result_of(
-                    "check_result",
-                    request,
-                    Checked,
-                    id="check",
-                    limit=min(limit, TOOL_LIMIT),
-                    until=until,
-                    summary=f"check the result with {spec.check.name}",
-                    tries=CHECK_TRIES,
-                    **self.routing.to(Role.TOOLS),
-                )
-        except ActivityError as error:
-            if is_cancelled_exception(error):
-                raise
-            late = given_up(error) and until is not None
-            why = self.job.ledger.deadline_reason() if late else cause_of(error)
-            self.checked = Checked(remarks=f"the check could not be run: {why}")
-
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
         self.phase = Phase.ENDING
@@ -816,7 +764,7 @@ class JobWorkflow(Ordered):
             usage=job.ledger.usage,
             cost_usd=job.ledger.cost_usd,
             end=end,
-            score=self.checked.score,
+            score=self.checking.checked.score,
             cause=(stop.cause or Cause.ERROR) if stop.status is JobStatus.FAILED else "",
             lent=self.sub_jobs.spent,
             taken_back=self.replaying.taken_back,
@@ -845,8 +793,8 @@ class JobWorkflow(Ordered):
             condensations=job.condensing.taken,
             events=job.happenings.events,
             workspace=job.desk.workspace,
-            score=self.checked.score,
-            remarks=self.checked.remarks,
+            score=self.checking.checked.score,
+            remarks=self.checking.checked.remarks,
             lent=self.sub_jobs.spent,
             unread=len(self.moment.inbox),
             redact=self.order.spec.redact,

@@ -22,7 +22,7 @@ from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 from tests.servers.handled import handled
-from workflows import job as job_workflow
+from workflows import checking
 from workflows.batch import BatchWorkflow
 from workflows.messages import Note, Submission
 
@@ -196,7 +196,7 @@ async def test_a_check_that_hangs_gives_no_score(
     """Its process is ended, the remarks say why, and the status is as before. The deadline of the
     job bounds it too, with all its waits.
     """
-    monkeypatch.setattr(job_workflow, "CHECK_LIMIT", timedelta(seconds=1))
+    monkeypatch.setattr(checking, "CHECK_LIMIT", timedelta(seconds=1))
     (stage.path / "checks.py").write_text(
         "import time\nfrom typing import Any\n\ndef hang(result: Any, workspace: str) -> float:\n"
         '    """Never ends."""\n    time.sleep(10**6)\n    return 1.0\n'

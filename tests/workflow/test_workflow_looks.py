@@ -35,7 +35,7 @@ NOTHING_PASSES = {
     "answers.ask": "a record is asked: no time of the job's passes",
     "effects.repeated": "a record's tick is read again: no time of the job's passes",
     "job.go_on_in_another_run": "the run ends here, and the next one looks when it begins",
-    "job.check": "the job has ended: its result is given a score",
+    "checking.check": "the job has ended: its result is given a score",
     "job.end": "the job has ended",
 }
 """Those that wait and do not look, each with the reason."""
