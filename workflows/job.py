@@ -9,24 +9,21 @@ import asyncio
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
         BUDGET_SHORT,
         BUDGET_SPENT,
-        CutCall,
         Decision,
         JobBegan,
         JobBegin,
         JobEnd,
-        SummaryCall,
-        TurnCall,
         TurnReply,
     )
     from activities.sub_job_contracts import Spawned
     from runtime.base.plurals import counted
-    from runtime.base.spec.models import Amount, ModelSettings
+    from runtime.base.spec.models import Amount
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
     from runtime.context.sub_job_end import SubJobEnd
@@ -34,12 +31,13 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.host import Answer, Effect, EffectKind
     from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
-    from runtime.job.job import NONE_FAILED, Job, Prompt
+    from runtime.job.job import Job, Prompt
     from runtime.job.phases import Phase
     from runtime.job.purse import Granted
     from runtime.job.statement import JobStatement
     from runtime.job.stops import WITHDRAWN, BudgetSpent, Cause, JobFailed, JobStatus, Stop
     from workflows.approving import Approving
+    from workflows.asking import Asking
     from workflows.calling import result_of
     from workflows.cancelling import Cancelling
     from workflows.checking import Checking
@@ -52,17 +50,12 @@ with workflow.unsafe.imports_passed_through():
         load,
         save,
     )
-    from workflows.cutting import CUT_BOOKED, Cuts, was_cut
+    from workflows.cutting import Cuts
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import cause_of, failed_in, stopped_by, wanted_by
+    from workflows.failing import stopped_by, wanted_by
     from workflows.heard import Heard
-    from workflows.limits import (
-        CALL_LIMIT,
-        SUMMARY_LIMIT,
-        sooner,
-        summary_retry,
-    )
+    from workflows.limits import sooner
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
     from workflows.patches import EARLIER, PACED, patched
@@ -74,7 +67,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.slices import Slices
     from workflows.stretches import Stretches
     from workflows.sub_jobs import SubJobs
-    from workflows.visible import Visible, turn_line
+    from workflows.visible import Visible
 
 
 DOUBT = "prompt-may-be-too-long"
@@ -133,6 +126,7 @@ class JobWorkflow(Ordered):
         self.replaying = Replaying(order.key, self.moment)
         self.approving = Approving(order.key, order.spec, self.moment)
         self.cuts = Cuts(self.moment)
+        self.asking = Asking(order, self.moment, self.routing, self.cuts)
         self.preparing = Preparing(self.moment, self.effects, self.cuts)
         self.this_run = Run()
         self.stretches = Stretches(self.moment, self.replaying, self.this_run)
@@ -393,13 +387,12 @@ class JobWorkflow(Ordered):
                 return self.called(prompt, restored)
             self.phase = Phase.MODEL
             accepted = self.job.fitter.accepted if doubted is None else 0
-            call = self.turn_call(prompt, accepted, self.job.ledger.failed.since(before))
+            told = self.replaying.told_in(prompt.execution)
+            tried = self.job.ledger.failed.since(before)
             sent = self.job.ledger.granted
             try:
-                reply = await self.ask_model(call, prompt.suffix)
+                reply = await self.asking.reply(prompt, told, accepted, tried)
             except ActivityError as error:
-                # First, whatever comes of it: those attempts were paid for.
-                self.job.ledger.add_failed(await self.spent_in(error, call, prompt.suffix))
                 cause = error.cause
                 if await self.granted_more(error, sent, self.job.ledger.failed.since(before)):
                     continue
@@ -415,63 +408,6 @@ class JobWorkflow(Ordered):
             # made.
             self.replaying.archived()
             return self.called(prompt, reply)
-
-    def turn_call(self, prompt: Prompt, accepted: int, tried: Failed) -> TurnCall:
-        """What the turn's call is made with; a prompt of ``accepted`` tokens is known to fit, this
-        one has been ``tried`` with earlier slices of the batch's budget.
-        """
-        return TurnCall(
-            **self.call_fields(),
-            layout=prompt.delta,
-            model=self.model(),
-            retry=self.order.spec.retry,
-            execution=self.replaying.told_in(prompt.execution),
-            nodes=prompt.nodes,
-            condensations=prompt.condensations,
-            events=prompt.events,
-            interim=prompt.interim,
-            given=self.moment.answers.reply_from,
-            moved=prompt.moved,
-            booked=self.job.ledger.failed,
-            tried=tried,
-            accepted=accepted,
-            workspace=self.job.desk.workspace,
-        )
-
-    async def ask_model(self, call: TurnCall, suffix: str) -> TurnReply:
-        """The reply of the turn's model, from the one activity that calls it and archives both
-        sides.
-        """
-        asked = result_of(
-            "call_model",
-            call,
-            TurnReply,
-            id=self.call_id(suffix),
-            limit=CALL_LIMIT,
-            until=self.moment.until_deadline(),
-            summary=turn_line(self.job.turn, self.job.last_statement),
-            **self.routing.of_model(call.model, recorded=call.given is not None),
-        )
-        reply: TurnReply = await self.moment.after(
-            asked,
-            lambda reply: worked_for(reply, call.booked),
-            lambda error: failed_in(error).seconds - call.booked.seconds,
-        )
-        return reply
-
-    def call_id(self, suffix: str) -> str:
-        """The name of the turn's call in the run."""
-        return f"turn-{self.job.turn}{suffix}"
-
-    async def spent_in(self, error: ActivityError, call: TurnCall, suffix: str) -> Failed:
-        """What the turn's calls used that came to nothing, with this one."""
-        told = failed_in(error)
-        if call.given is not None or not was_cut(error) or not patched(CUT_BOOKED):
-            return told
-        # An error tells all attempts of the turn, if any.
-        own = told.since(call.booked) if told.attempts > call.booked.attempts else Failed()
-        cut = CutCall(key=call.key, turn=call.turn, activity=self.call_id(suffix), model=call.model)
-        return call.booked + await self.cuts.spent(cut, own)
 
     async def granted_more(self, error: ActivityError, sent: Amount | None, tried: Failed) -> bool:
         """Whether the call was not made, or not again, since its job's slice of the batch's budget
@@ -552,7 +488,8 @@ class JobWorkflow(Ordered):
             made = self.job.project(self.moment.now)
             if not isinstance(made, SummaryTask):
                 return made
-            await self.summarise(made)
+            self.phase = Phase.CONDENSING
+            await self.asking.summarise(made)
             self.check_budget()
 
     def check_budget(self) -> None:
@@ -563,58 +500,6 @@ class JobWorkflow(Ordered):
         """
         if (spent := self.job.ledger.stop(self.job.turn - 1, self.moment.now)) is not None:
             raise BudgetSpent(spent.reason)
-
-    async def summarise(self, task: SummaryTask) -> None:
-        """Have a summary written.
-
-        That there is none is an answer too: the condenser goes on without it.
-        """
-        self.phase = Phase.CONDENSING
-        if (recorded := await self.moment.answers.summary(task.name, self.job.turn)) is not None:
-            self.job.summarised(
-                recorded, recorded.step if isinstance(recorded, TurnReply) else None
-            )
-            return
-        call = SummaryCall(
-            **self.call_fields(),
-            name=task.name,
-            layout=task.delta,
-            prompt=task.request.form,
-            model=self.model(task.model),
-            retry=summary_retry(self.order.spec.retry),
-        )
-        made = result_of(
-            "summarise",
-            call,
-            TurnReply,
-            id=f"summary-{task.name}",
-            limit=CALL_LIMIT,
-            until=sooner(SUMMARY_LIMIT, self.moment.until_deadline()),
-            summary=f"summary before turn {self.job.turn}",
-            **self.routing.of_model(call.model),
-        )
-        try:
-            reply: TurnReply = await self.moment.after(
-                made, worked_for, lambda error: failed_in(error).seconds
-            )
-        except ActivityError as error:
-            failed = failed_in(error)
-            if was_cut(error) and patched(CUT_BOOKED):
-                cut = CutCall(
-                    key=call.key,
-                    turn=call.turn,
-                    activity=f"summary-{task.name}",
-                    model=call.model,
-                    side=task.name,
-                )
-                failed = await self.cuts.spent(cut, failed)
-            # A cancelled job's summary is no failure to go on from.
-            if is_cancelled_exception(error):
-                self.job.ledger.add_background(failed.usage, failed.cost_usd)
-                raise
-            self.job.summarised(cause_of(error), failed=failed)
-        else:
-            self.job.summarised(reply, reply.step)
 
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""
@@ -799,31 +684,3 @@ class JobWorkflow(Ordered):
             unread=len(self.moment.inbox),
             redact=self.order.spec.redact,
         )
-
-    def call_fields(self) -> dict[str, Any]:
-        """What each model call of the turn has in common."""
-        spec = self.order.spec
-        return {
-            "key": self.order.key,
-            "turn": self.job.turn,
-            "parent": self.moment.parent,
-            "form": spec.form,
-            "encoding": spec.encoding,
-            "redact": spec.redact,
-            "reset_event_id": workflow.info().get_current_history_length() + 1,
-            "left": self.moment.left(),
-        }
-
-    def model(self, other: ModelSettings | None = None) -> dict[str, Any]:
-        """What litellm is called with: the job's model, or the one that writes its summaries."""
-        if other is None and (ordered := self.moment.answers.model) is not None:
-            return ordered
-        settings = other or self.order.spec.model
-        return {"name": settings.name, **settings.options}
-
-
-def worked_for(reply: TurnReply, booked: Failed = NONE_FAILED) -> float | None:
-    """Seconds that were worked for a model's reply, with the attempts that failed after those that
-    are ``booked``.
-    """
-    return None if reply.worked is None else reply.worked + reply.failed.seconds - booked.seconds
