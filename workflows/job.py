@@ -14,7 +14,6 @@ from temporalio.exceptions import ActivityError, ApplicationError
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import (
         BUDGET_SHORT,
-        BUDGET_SPENT,
         Decision,
         JobBegan,
         JobBegin,
@@ -22,7 +21,6 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.sub_job_contracts import Spawned
-    from runtime.base.plurals import counted
     from runtime.base.spec.models import Amount
     from runtime.base.tokens import encoding
     from runtime.base.values import Failed, StepRef
@@ -53,9 +51,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.cutting import Cuts
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import stopped_by, wanted_by
+    from workflows.failing import stopped_by
     from workflows.heard import Heard
-    from workflows.limits import sooner
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
     from workflows.patches import EARLIER, PACED, patched
@@ -83,21 +80,8 @@ BOUNDED_FUNCTIONS = "functions-are-bounded-in-what-they-make"
 would make too much.
 """
 
-CAME_MEANWHILE = "slice-came-meanwhile"
-"""The patch since which a call for which a slice was short is made again where another slice came
-while it was under way.
-"""
-
-SLICE_SPENT = "slice-spent-on-failures"
-"""The patch since which a call whose failed attempts used up its job's slice of the batch's budget
-is made again, where another slice is granted.
-"""
-
 ENDS_ANYWAY = "a-cancelled-end-ends"
 """The patch since which a job that is cancelled while it ends has its end archived."""
-
-LEAST_CALL = Amount(tokens=1, usd=0.000001)
-"""Less than any call needs that is made against a budget."""
 
 
 @workflow.defn(name="JobWorkflow", sandboxed=False)
@@ -394,7 +378,7 @@ class JobWorkflow(Ordered):
                 reply = await self.asking.reply(prompt, told, accepted, tried)
             except ActivityError as error:
                 cause = error.cause
-                if await self.granted_more(error, sent, self.job.ledger.failed.since(before)):
+                if await self.granted_more(cause, sent, self.job.ledger.failed.since(before)):
                     continue
                 before = self.job.ledger.failed
                 if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
@@ -409,46 +393,21 @@ class JobWorkflow(Ordered):
             self.replaying.archived()
             return self.called(prompt, reply)
 
-    async def granted_more(self, error: ActivityError, sent: Amount | None, tried: Failed) -> bool:
+    async def granted_more(
+        self, cause: BaseException | None, sent: Amount | None, tried: Failed
+    ) -> bool:
         """Whether the call was not made, or not again, since its job's slice of the batch's budget
-        does not hold it, and the job has another now. ``sent`` is what it was granted when the call
-        was sent, ``tried`` what attempts at it used so far.
-
-        Raises:
-            JobFailed: if there were as many of them as ``retry`` allows.
-            BudgetSpent: if a budget is spent after the wait for another.
+        does not hold it, and the job has another now; as ``Slices.wanted`` and ``another``.
         """
-        cause, turns = error.cause, self.job.turn - 1
         if not isinstance(cause, ApplicationError):
             return False
-        if cause.type == BUDGET_SPENT:
-            # The attempts that failed have used up the slice, unless it is the job's own budget.
-            over = self.job.ledger.stop(turns, self.moment.now) is not None
-            if self.job.ledger.granted is None or over or not patched(SLICE_SPENT):
-                return False
-            retry = self.order.spec.retry
-            if tried.attempts >= retry.attempts or tried.seconds > retry.time:
-                raise JobFailed(
-                    f"turn {self.job.turn}: {counted(tried.attempts, 'attempt')} failed, and"
-                    f" 'retry' allows no other; with the last slice, {cause.message}",
-                    Cause.PROVIDER,
-                )
-            if cause.next_retry_delay is not None:
-                wait = sooner(cause.next_retry_delay, self.moment.until_deadline())
-                await self.moment.after(workflow.sleep(wait), lambda _: None)
-                self.check_budget()
-        elif cause.type != BUDGET_SHORT:
-            return False
-        elif await self.preparing.released():
+        if cause.type == BUDGET_SHORT and await self.preparing.released():
             # Summaries that are written in the background held what was short.
             return True
+        if (wanted := await self.slices.wanted(cause, tried)) is None:
+            return False
         self.phase = Phase.GRANT
-        wanted = wanted_by(cause) if cause.type == BUDGET_SHORT else LEAST_CALL
-        if await self.slices.granted(turns, wanted):
-            return True
-        # What was asked for ahead may have come while the call was under way. Asked only then:
-        # elsewhere a release before this one does the same.
-        return self.job.ledger.granted != sent and patched(CAME_MEANWHILE)
+        return await self.slices.another(wanted, sent)
 
     def may_be_too_long(self, cause: BaseException | None) -> bool:
         """Whether the prompt may have been too long by an error that does not say so; then the next
@@ -484,22 +443,13 @@ class JobWorkflow(Ordered):
         """
         while True:
             if await self.replaying.begin_call():
-                self.check_budget()
+                self.job.check_budget(self.moment.now)
             made = self.job.project(self.moment.now)
             if not isinstance(made, SummaryTask):
                 return made
             self.phase = Phase.CONDENSING
             await self.asking.summarise(made)
-            self.check_budget()
-
-    def check_budget(self) -> None:
-        """See that the turn may go on.
-
-        Raises:
-            BudgetSpent: if a budget is spent.
-        """
-        if (spent := self.job.ledger.stop(self.job.turn - 1, self.moment.now)) is not None:
-            raise BudgetSpent(spent.reason)
+            self.job.check_budget(self.moment.now)
 
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""

@@ -11,13 +11,18 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts import BUDGET_SHORT, BUDGET_SPENT
+    from runtime.base.plurals import counted
     from runtime.base.spec.models import Amount
+    from runtime.base.values import Failed
     from runtime.base.workflow_ids import batch_workflow_id
     from runtime.job.ledger import Ledger
     from runtime.job.purse import NOTHING, Ask, Granted
+    from runtime.job.stops import Cause, JobFailed
+    from workflows.failing import wanted_by
     from workflows.limits import sooner
     from workflows.messages import JobOrder
     from workflows.moment import Moment
@@ -31,6 +36,19 @@ NAMED = "wishes-are-named"
 
 ASKS_AGAIN = timedelta(minutes=15)
 """Then: a batch whose worker is of an older release may have dropped what it could not read."""
+
+CAME_MEANWHILE = "slice-came-meanwhile"
+"""The patch since which a call for which a slice was short is made again where another slice came
+while it was under way.
+"""
+
+SLICE_SPENT = "slice-spent-on-failures"
+"""The patch since which a call whose failed attempts used up its job's slice of the batch's budget
+is made again, where another slice is granted.
+"""
+
+LEAST_CALL = Amount(tokens=1, usd=0.000001)
+"""Less than any call needs that is made against a budget."""
 
 GONE = "the batch that grants its jobs what they spend has ended"
 
@@ -92,6 +110,47 @@ class Slices:
             if self._ledger.time_left(moment.now) <= 0:
                 break
         return self._ledger.granted != before
+
+    async def wanted(self, cause: ApplicationError, tried: Failed) -> Amount | None:
+        """What must be granted before the turn's call, which ended by ``cause``, can be made, or
+        made again; None if that is no matter of slices. ``tried`` is what attempts at it used.
+
+        Raises:
+            JobFailed: if there were as many of them as ``retry`` allows.
+            BudgetSpent: if a budget is spent after the wait for another.
+        """
+        if cause.type == BUDGET_SHORT:
+            return wanted_by(cause)
+        job, moment, retry = self._moment.job, self._moment, self._order.spec.retry
+        # The attempts that failed have used up the slice, unless it is the job's own budget.
+        if (
+            cause.type != BUDGET_SPENT
+            or self._ledger.granted is None
+            or self._ledger.stop(job.turn - 1, moment.now) is not None
+            or not patched(SLICE_SPENT)
+        ):
+            return None
+        if tried.attempts >= retry.attempts or tried.seconds > retry.time:
+            raise JobFailed(
+                f"turn {job.turn}: {counted(tried.attempts, 'attempt')} failed, and 'retry'"
+                f" allows no other; with the last slice, {cause.message}",
+                Cause.PROVIDER,
+            )
+        if cause.next_retry_delay is not None:
+            wait = sooner(cause.next_retry_delay, moment.until_deadline())
+            await moment.after(workflow.sleep(wait), lambda _: None)
+            job.check_budget(moment.now)
+        return LEAST_CALL
+
+    async def another(self, wanted: Amount, sent: Amount | None) -> bool:
+        """Whether the job is granted more than it was when the turn's call was sent (``sent``),
+        after waiting for a slice that holds what is ``wanted`` if need be.
+        """
+        if await self.granted(self._moment.job.turn - 1, wanted):
+            return True
+        # What was asked for ahead may have come while the call was under way. Asked only then:
+        # elsewhere a release before this one does the same.
+        return self._ledger.granted != sent and patched(CAME_MEANWHILE)
 
     async def _ask(self, wanted: Amount, *, waits: bool) -> None:
         self._asked = True

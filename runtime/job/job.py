@@ -51,7 +51,7 @@ from runtime.job.results import NOBODY_THERE, execution_text
 from runtime.job.rewritten import cause_in
 from runtime.job.sleeping import SavedSleeping, Sleeping
 from runtime.job.statement import JobStatement
-from runtime.job.stops import BAD_REPLIES, JobStatus, Stop
+from runtime.job.stops import BAD_REPLIES, BudgetSpent, JobStatus, Stop
 from runtime.job.sub_jobs import SubJob
 from runtime.job.surface import Surface
 from runtime.projection.project import TailPart
@@ -260,6 +260,15 @@ class Job:
         if len(self._bad_replies) >= BAD_REPLIES:
             return Stop(JobStatus.FAILED, f"{BAD_REPLIES} replies in a row {self._bad_replies[-1]}")
         return self.ledger.stop(self.turn, now)
+
+    def check_budget(self, now: float) -> None:
+        """See that the turn under way may go on.
+
+        Raises:
+            BudgetSpent: if a budget is spent.
+        """
+        if (spent := self.ledger.stop(self.turn - 1, now)) is not None:
+            raise BudgetSpent(spent.reason)
 
     def own_sub_jobs(self, own: str) -> None:
         """Know the sub-jobs that the job, which is ``own`` (``BATCH/JOB``), has started itself, and

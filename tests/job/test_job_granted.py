@@ -32,7 +32,9 @@ OWN = Budget(turns=30, usd=5.0)
 """What each job may spend by itself."""
 
 LEAST = Amount(tokens=1, usd=0.000001)
-"""As in ``workflows/job.py``: what a call needs at least whose failed attempts used up a slice."""
+"""As in ``workflows/slices.py``: what a call needs at least whose failed attempts used up a
+slice.
+"""
 
 
 def usd(dollars: float) -> Amount:
