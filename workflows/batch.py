@@ -7,19 +7,15 @@ become long: what it holds is as large for five jobs as for a hundred thousand.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from operator import attrgetter
-from typing import Any
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import (
     ApplicationError,
     ChildWorkflowError,
-    FailureError,
     WorkflowAlreadyStartedError,
     is_cancelled_exception,
 )
@@ -39,6 +35,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
     from runtime.job.purse import Ask
     from runtime.job.stops import JobStatus
+    from workflows.beside import Beside
     from workflows.calling import result_of
     from workflows.doors import Ordered
     from workflows.finishing import Finishing
@@ -76,11 +73,6 @@ QUEUES_TOLD = "limits-upserted"
 CANCELLED_BESIDE = "carried-cancelled-beside-starts"
 """The patch since which a job of the run before is cancelled also while others start."""
 
-MAY_FAIL = "beside-the-loop-may-fail"
-"""The patch since which what fails beside the loop, as the cancel of a job that the server does not
-know any more, keeps no run from going on.
-"""
-
 FOLLOWED_FOR = timedelta(hours=6)
 """How long one activity may follow the jobs of an earlier run until one of them ends."""
 
@@ -105,7 +97,6 @@ class BatchWorkflow(Ordered):
         self.started: dict[str, str] = dict(carried.started)
         # Asked and sorted, never gone through: a set's order would be another in a replay.
         self.open: set[str] = {one.job for one in carried.open}
-        self.tasks: set[asyncio.Task[None]] = set()
         self.starting: set[str] = set()
         self.children: dict[str, ChildWorkflowHandle[JobWorkflow, JobOutcome]] = {}
         self.unwanted: set[str] = set(carried.dropped)
@@ -120,17 +111,14 @@ class BatchWorkflow(Ordered):
         """How often jobs were started again after they had failed."""
         self.ends = carried.ends
         self.told: deque[BatchEnd] = deque(carried.told, maxlen=TOLD)
-        self.busy = 0
-        """How many things go on that the run may not end in the midst of."""
         self.full = False
-        self.broken: Exception | None = None
-        """What went wrong beside the loop, and in no activity or child: with this code."""
         self.routes = carried.routes
         self.memo_changed = False
         self.paused = carried.paused
         self.heard = Heard(carried.heard)
+        self.beside = Beside()
         self.granting = Granting(
-            order.batch, carried.purse, lambda work: self.soon(work, whole=True)
+            order.batch, carried.purse, lambda work: self.beside.soon(work, whole=True)
         )
         self.finishing = Finishing(order.batch, carried.finishing, carried.routes)
 
@@ -143,8 +131,8 @@ class BatchWorkflow(Ordered):
         """
         # Temporal tells the ends of children to the run alone that started them.
         if order.carried is not None and self.open:
-            self.soon(self.follow_carried(order.carried.open))
-        await self.until(lambda: self.submitted)
+            self.beside.soon(self.follow_carried(order.carried.open))
+        await self.beside.until(lambda: self.submitted)
         while self.has_work() or await self.told_of_its_end():
             if self.is_full():
                 await self.go_on()
@@ -154,9 +142,9 @@ class BatchWorkflow(Ordered):
                 job = self.waiting.popleft()
                 self.start(job)
             if self.wants_page():
-                self.soon(self.turn_page(), whole=True)
+                self.beside.soon(self.turn_page(), whole=True)
             self.tell_details()
-            await self.until(
+            await self.beside.until(
                 lambda: (
                     self.may_start()
                     or self.wants_page()
@@ -170,18 +158,6 @@ class BatchWorkflow(Ordered):
                 "; ".join(self.pages.lost.values()), type="PageLost", non_retryable=True
             )
         return self.state()
-
-    async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for something.
-
-        Raises:
-            Exception: what went wrong beside the loop. It fails the workflow task, which is tried
-                again, at last by a worker that knows better: of what such a task does nothing
-                stays.
-        """
-        await workflow.wait_condition(lambda: self.broken is not None or is_so())
-        if self.broken is not None:
-            raise self.broken
 
     def tell_details(self) -> None:
         """Say how the batch stands in Temporal's own UI: no event of the history."""
@@ -223,13 +199,13 @@ class BatchWorkflow(Ordered):
 
     def is_busy(self) -> bool:
         """Whether something goes on that the run may not end in the midst of."""
-        return bool(self.busy) or not workflow.all_handlers_finished()
+        return bool(self.beside.busy) or not workflow.all_handlers_finished()
 
     def wants_page(self) -> bool:
         """Whether a place is free for which no job is here, and a page is left; or the next of the
         jobs that nobody wants may leave, which take no place.
         """
-        return not self.busy and (self.may_leave() or self.wants_jobs())
+        return not self.beside.busy and (self.may_leave() or self.wants_jobs())
 
     def may_leave(self) -> bool:
         """Whether a page is to be withdrawn, and the jobs of the one before it have ended."""
@@ -243,27 +219,6 @@ class BatchWorkflow(Ordered):
             and not self.paused
             and len(self.open) < self.concurrency
         )
-
-    def soon(self, work: Coroutine[Any, Any, None], *, whole: bool = False) -> None:
-        """Have something done beside the loop; as a ``whole``, if the run may not end before."""
-        # Counted before the task runs: the loop looks at it before that.
-        self.busy += whole
-
-        async def done() -> None:
-            try:
-                await work
-            except FailureError as error:
-                # Asked only here: elsewhere a release before this one does the same.
-                if not (whole and patched(MAY_FAIL)):
-                    raise
-                workflow.logger.warning(f"passed over what failed beside the loop: {error}")
-            except Exception as error:  # noqa: BLE001 - The loop raises it.
-                self.broken = error
-            self.busy -= whole
-
-        task = asyncio.create_task(done())
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
 
     async def turn_page(self) -> None:
         """Let the jobs of the next page wait for their places, or end those that nobody wants."""
@@ -349,7 +304,7 @@ class BatchWorkflow(Ordered):
         self.started[job.key.job] = job.definition
         # At once, not when the child has started: the loop counts places before that task runs.
         self.open.add(job.key.job)
-        self.soon(self.follow(job))
+        self.beside.soon(self.follow(job))
 
     @workflow.signal
     def pause(self, note: Note) -> None:
@@ -379,7 +334,7 @@ class BatchWorkflow(Ordered):
         """
         name = note.text
         if not self.drop(name) and self.pages.left and name not in self.pages.gone:
-            self.soon(self.withdraw_paged(name), whole=True)
+            self.beside.soon(self.withdraw_paged(name), whole=True)
 
     @workflow.signal
     def withdraw_pages(self, withdrawal: Withdrawal) -> None:
@@ -413,7 +368,7 @@ class BatchWorkflow(Ordered):
             # Asked only where others start: elsewhere a release before this one does the same.
             and (not self.starting or patched(CANCELLED_BESIDE))
         ):
-            self.soon(self.cancel_carried(name), whole=True)
+            self.beside.soon(self.cancel_carried(name), whole=True)
         for job in waits:
             self.waiting.remove(job)
             self.start(job.model_copy(update={"withdrawn": True}))
@@ -614,7 +569,7 @@ class BatchWorkflow(Ordered):
                 status = JobStatus.CANCELLED if one.cancelled else JobStatus.FAILED
                 outcome = JobOutcome.model_validate(one.outcome) if one.outcome else None
                 if outcome is not None and outcome.status is JobStatus.FAILED:
-                    self.soon(self.end_carried(one.job, outcome))
+                    self.beside.soon(self.end_carried(one.job, outcome))
                 else:
                     self.end(one.job, outcome.status if outcome else status, outcome, None)
 

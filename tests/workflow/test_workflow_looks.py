@@ -14,7 +14,7 @@ import pytest
 from workflows import patches
 
 WORKFLOWS = Path(__file__).parent.parent.parent / "workflows"
-OF_A_BATCH = {"batch.py", "finishing.py", "granting.py", "paging.py"}
+OF_A_BATCH = {"batch.py", "beside.py", "finishing.py", "granting.py", "paging.py"}
 """They have no ``Moment``: a batch's time is nobody's."""
 
 WAITS = {
