@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities import _handed_over, _lent
 from activities._answer import Answer, held_in_pieces, without_secrets
 from activities._captured import CapturedCall, SentRequest
 from activities._counted import counted_usage, filled, reply_tokens
@@ -34,6 +33,7 @@ from activities._lent import Lent
 from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
 from activities._options import ModelOptions
+from activities._prompts import Messages, Prompt, Tools, turn_prompt
 from activities._reported_usage import reports_usage, tier_in, usage_in, usage_of
 from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
@@ -42,7 +42,6 @@ from activities.contracts import BUDGET_SPENT, TurnCall
 from activities.prices import prices_of
 from activities.rate_headers import tell
 from runtime.archive.allowed import allowed_headers, clean_model
-from runtime.archive.caches import Recent
 from runtime.archive.forms import (
     Capture,
     ExchangeReason,
@@ -59,13 +58,11 @@ from runtime.base.digests import canonical_json
 from runtime.base.environment import environment
 from runtime.base.errors import ArchiveError, InputError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
-from runtime.base.open_jobs import open_jobs
 from runtime.base.own_headers import with_variables
-from runtime.base.values import Failed, JobKey, Usage
-from runtime.projection.messages import Marks, Told, told, tools_of
+from runtime.base.values import Failed, Usage
+from runtime.projection.messages import Marks
 from runtime.projection.prefix import prefix_of
 from runtime.projection.segments import Segment
-from runtime.projection.transcript import transcript_of
 
 HEARTBEAT_SECONDS = 1.0
 """How often a waiting call tells Temporal that it lives."""
@@ -86,38 +83,6 @@ CUT = "the call was broken off: nobody waits for its reply any more"
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-Messages = Sequence[dict[str, Any]]
-Tools = list[dict[str, Any]] | None
-
-
-Prompt = Callable[[Sequence[Segment], TurnCall, Marks], tuple[Messages, Tools]]
-"""What is sent for a layout and a call, with marks for the provider's cache."""
-
-_told: Recent[Told] = Recent(open_jobs())
-"""What was made of the jobs' last prompts: the next begin as they do."""
-
-
-def turn_prompt(layout: Sequence[Segment], call: TurnCall, marks: Marks) -> tuple[Messages, Tools]:
-    """A turn's prompt, as the agent's model takes it."""
-    job = str(call.key)
-    made = told(layout, marks, _told.get(job))
-    _told.put(job, made)
-    return made.messages, tools_of(call.form)
-
-
-def forget(job: JobKey) -> None:
-    """A job has ended: nothing is kept of its prompts."""
-    _told.forget(str(job))
-    _handed_over.forget(str(job))
-    _lent.forget(str(job))
-
-
-def summary_prompt(
-    layout: Sequence[Segment], call: TurnCall, marks: Marks
-) -> tuple[Messages, Tools]:
-    """A prompt that asks for a summary and nothing else: a transcript, and no tools."""
-    return transcript_of(layout), None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from temporalio import activity
 
 from activities._litellm import warm
 from activities._masked import masked_call, masked_end
-from activities._model_turn import ModelTurn, Prompt, forget, summary_prompt, turn_prompt
+from activities._model_turn import ModelTurn
+from activities._prompts import Prompt, forget, summary_prompt, turn_prompt
 from activities._without_model import reply_without_model
 from activities.contracts import JobEnd, SummaryCall, TurnCall, TurnReply
 from runtime.archive import keys
