@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -32,7 +31,7 @@ from activities._full_windows import NO_ROOM, left_no_room
 from activities._lent import Lent
 from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
-from activities._options import ModelOptions
+from activities._options import ModelOptions, options_of
 from activities._prompts import Messages, Prompt, Tools, turn_prompt
 from activities._reported_usage import reports_usage, tier_in, usage_in, usage_of
 from activities._secrets import Secrets
@@ -55,10 +54,8 @@ from runtime.archive.forms import (
 )
 from runtime.archive.job import JobArchive
 from runtime.base.digests import canonical_json
-from runtime.base.environment import environment
-from runtime.base.errors import ArchiveError, InputError, ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
-from runtime.base.own_headers import with_variables
 from runtime.base.values import Failed, Usage
 from runtime.projection.messages import Marks
 from runtime.projection.prefix import prefix_of
@@ -106,7 +103,7 @@ class ModelTurn:
     ``temporal_attempt`` is Temporal's number of it, from 1.
 
     Raises:
-        ApplicationError: ``BadRequestError``, if a model option cannot be used.
+        ApplicationError: as ``options_of``.
     """
 
     def __init__(
@@ -126,7 +123,7 @@ class ModelTurn:
         self._prompt = prompt
         self._archive = archive
         self._run = run
-        self._options = _options(call.model)
+        self._options = options_of(call.model)
         self._captured = CapturedCall(
             self._begin,
             limits=self._options.limits(call.retry),
@@ -521,22 +518,6 @@ def _received(captured: CapturedCall, *, withheld: bool) -> dict[str, Any]:
             for name, value in allowed_headers(captured.headers).items()
         },
     }
-
-
-def _options(model: dict[str, Any]) -> ModelOptions:
-    try:
-        return ModelOptions.model_validate(with_variables(model, environment()))
-    except KeyError as error:
-        words = f"this worker's environment has no {error.args[0]}, which the model's headers name"
-        raise ApplicationError(words, type=FailureKind.AUTHENTICATION, non_retryable=True) from None
-    except InputError as error:
-        raise ApplicationError(
-            str(error), type=FailureKind.BAD_REQUEST, non_retryable=True
-        ) from None
-    except ValidationError as error:
-        problem = error.errors()[0]
-        words = f"model option {'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-        raise ApplicationError(words, type=FailureKind.BAD_REQUEST, non_retryable=True) from None
 
 
 def _reported(answer: Answer, captured: CapturedCall) -> Usage | None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from temporalio.exceptions import ApplicationError
 
 from activities._captured import Limits
+from activities._failures import FailureKind
 from activities.prices import Price, streams
+from runtime.base.environment import environment
+from runtime.base.errors import InputError
+from runtime.base.own_headers import with_variables
 from runtime.base.spec.models import Retry
 
 _WHOLE = "aiohttp_openai/"
@@ -60,3 +65,25 @@ class ModelOptions(BaseModel):
         """The provider's tier of service that is asked for, by which prices differ."""
         tier = self.arguments.get("service_tier")
         return tier.lower() if isinstance(tier, str) else None
+
+
+def options_of(model: dict[str, Any]) -> ModelOptions:
+    """The options that a call names, with what its headers name of this worker's environment.
+
+    Raises:
+        ApplicationError: ``AuthenticationError``, if the environment has not what they name;
+            ``BadRequestError``, if an option cannot be used.
+    """
+    try:
+        return ModelOptions.model_validate(with_variables(model, environment()))
+    except KeyError as error:
+        words = f"this worker's environment has no {error.args[0]}, which the model's headers name"
+        raise ApplicationError(words, type=FailureKind.AUTHENTICATION, non_retryable=True) from None
+    except InputError as error:
+        raise ApplicationError(
+            str(error), type=FailureKind.BAD_REQUEST, non_retryable=True
+        ) from None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        words = f"model option {'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+        raise ApplicationError(words, type=FailureKind.BAD_REQUEST, non_retryable=True) from None
