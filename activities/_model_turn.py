@@ -33,7 +33,7 @@ from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
 from activities._options import ModelOptions, options_of
 from activities._prompts import Messages, Prompt, Tools, turn_prompt
-from activities._reported_usage import reports_usage, tier_in, usage_in, usage_of
+from activities._reported_usage import reported_by, tier_in, usage_of
 from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
@@ -441,7 +441,7 @@ class ModelTurn:
         answer = clean
         tokens = reply_tokens(answer, call.encoding)
         ours = counted_usage(ready.tokens, tokens)
-        usage = filled(_reported(answer, captured) or ours, ours)
+        usage = filled(reported_by(captured, answer.usage) or ours, ours)
         # Read once more: an attempt that was in flight at the beginning may have failed since.
         failed = self._attempts_before() if captured.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(
@@ -518,16 +518,6 @@ def _received(captured: CapturedCall, *, withheld: bool) -> dict[str, Any]:
             for name, value in allowed_headers(captured.headers).items()
         },
     }
-
-
-def _reported(answer: Answer, captured: CapturedCall) -> Usage | None:
-    """What the provider says that the call used; None if it does not, or says what cannot be."""
-    if not reports_usage(captured):
-        # It may say what the reply used alone, which litellm makes nothing of.
-        return usage_in(captured.content)
-    usage = usage_of(answer.usage)
-    # litellm drops it where it reads a response through aiohttp, and says that it is nothing.
-    return usage_in(captured.content) if usage is not None and usage.total == 0 else usage
 
 
 def _plain(answer: Answer) -> list[dict[str, Any]]:

@@ -56,6 +56,18 @@ def reports_usage(captured: CapturedCall) -> bool:
     return _USAGE.search(captured.content) is not None
 
 
+def reported_by(captured: CapturedCall, usage: Any) -> Usage | None:
+    """What the provider says that a call used, of which litellm says ``usage``; None if it does
+    not, or says what cannot be.
+    """
+    if not reports_usage(captured):
+        # It may say what the reply used alone, which litellm makes nothing of.
+        return usage_in(captured.content)
+    made = usage_of(usage)
+    # litellm drops it where it reads a response through aiohttp, and says that it is nothing.
+    return usage_in(captured.content) if made is not None and made.total == 0 else made
+
+
 def usage_of(usage: Any) -> Usage | None:
     """litellm's usage object, whose prompt tokens include those read from and written to the
     provider's cache; None where there is none, or a figure in it cannot be.
