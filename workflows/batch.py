@@ -56,7 +56,7 @@ with workflow.unsafe.imports_passed_through():
         again_after,
     )
     from workflows.paging import Pages
-    from workflows.patches import patched
+    from workflows.patches import STARTS_ONCE, patched
 
 MOST_EVENTS = 4_000
 """Events of a history after which a batch goes on in another run."""
@@ -459,7 +459,9 @@ class BatchWorkflow(Ordered):
             return False
         seen = submission.ends.get(name)
         if name in self.open:
-            return seen is not None and seen == self.runs.get(name)
+            ended = seen is not None and seen == self.runs.get(name)
+            # While its next run is being started, the one that is known is that of before.
+            return ended and not (name in self.starting and patched(STARTS_ONCE))
         return name in self.ended and (seen is None or self.runs.get(name, seen) == seen)
 
     def wait(self, job: JobOrder) -> None:

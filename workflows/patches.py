@@ -16,7 +16,10 @@ EARLIER = "patches-of-2026-11"
 PACED = "messages-are-paced"
 """A turn begins with no more of a user's messages than its prompt has room for."""
 
-AT_START = (PACED, EARLIER)
+STARTS_ONCE = "a-start-under-way-is-the-rerun"
+"""A job that a batch is starting anew is not started anew once more for the end before."""
+
+AT_START = (STARTS_ONCE, PACED, EARLIER)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """

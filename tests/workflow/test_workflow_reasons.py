@@ -67,7 +67,7 @@ def _failed(
 
 
 def _ledger() -> Ledger:
-    """That of a job in its first turn, which may last a minute, and is granted no more than it has."""
+    """A job's in its first turn, which may last a minute, and is granted no more than it has."""
     spec = JobSpec(
         id="a",
         goal="b",
