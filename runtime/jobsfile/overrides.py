@@ -10,6 +10,7 @@ from runtime.base.spec.models import Budget
 from runtime.jobsfile.load import checked
 from runtime.jobsfile.problems import Problems
 from runtime.jobsfile.resolve.disk import Disk
+from runtime.jobsfile.resolve.merged import spending_in
 from runtime.jobsfile.resolve.models import model_of
 from runtime.jobsfile.source import read_yaml
 from runtime.jobsfile.written.budgets import WrittenBudget
@@ -47,8 +48,4 @@ def budget_override(text: str, base: Budget) -> Budget:
     written = checked(WrittenBudget, read_yaml(lines, problems), (), problems)
     problems.raise_if_any()
     assert written is not None, "what does not validate has a problem"
-    # Only what was given: a default would undo the job's own limit.
-    limits = written.model_dump(exclude_unset=True)
-    if "wall" in limits:
-        limits["wall_seconds"] = limits.pop("wall")
-    return base.model_copy(update=limits)
+    return base.model_copy(update=spending_in(written))

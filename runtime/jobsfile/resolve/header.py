@@ -11,6 +11,7 @@ from runtime.base.spec.finish import FinishEvent, OnFinish
 from runtime.base.spec.models import BatchBudget, Limits
 from runtime.jobsfile.problems import Problems
 from runtime.jobsfile.resolve.disk import Disk
+from runtime.jobsfile.resolve.merged import spending_in
 from runtime.jobsfile.resolve.urls import has_userinfo
 from runtime.jobsfile.written.budgets import WrittenBatchBudget
 from runtime.jobsfile.written.finish import WrittenFinish
@@ -59,9 +60,7 @@ def on_finish_of(written: WrittenFinish | None, disk: Disk) -> OnFinish | None:
 
 def batch_budget(written: WrittenBatchBudget) -> BatchBudget | None:
     """What a batch may spend; None where nothing is bounded."""
-    values = written.model_dump(exclude_unset=True)
-    if "wall" in values:
-        values["wall_seconds"] = values.pop("wall")
+    values = spending_in(written)
     return BatchBudget(**values) if values else None
 
 
