@@ -4,9 +4,11 @@ refuse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from runtime.archive import keys
+from runtime.archive.forms import Step
 from runtime.archive.job import JobArchive
 from runtime.base.values import ToolCall
 from runtime.projection.messages import messages_of
@@ -24,8 +26,7 @@ def violations_of(archive: JobArchive) -> list[str]:
     found: list[str] = []
     for run in archive.runs():
         for name in (run, *archive.side_runs(run)):
-            # The turns of the runs before stand in those.
-            for step in (step for step in archive.steps(name) if step.run == name):
+            for step in _own_steps(archive, name):
                 found += [
                     f"{name}, turn {step.turn}: {v}"
                     for v in violations_in(archive.turn_layout(name, step.turn))
@@ -40,9 +41,17 @@ def unexplained(archive: JobArchive) -> list[str]:
     return [
         f"{run}, turn {step.turn}: {step.prefix.broken} moved for no stated reason"
         for run in archive.runs()
-        for step in archive.steps(run)
+        for step in _own_steps(archive, run)
         if step.prefix is not None and step.prefix.broken and not step.prefix.reason
     ]
+
+
+def _own_steps(archive: JobArchive, run: str) -> Iterator[Step]:
+    """The steps that a run made itself: a job of fifty runs has those before it in each."""
+    own = keys.run_prefix(archive.prefix, run)
+    for key in archive.store.list(own):
+        if key.endswith(".step"):
+            yield Step.read(archive.objects.get(key, "step"))
 
 
 def violations_in(layout: Sequence[Segment]) -> list[str]:
