@@ -25,7 +25,6 @@ from tests.servers.handled import handled
 from workflows import checking
 from workflows.batch import BatchWorkflow
 from workflows.messages import Note, Submission
-from workflows.patches import STARTS_ONCE
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -92,24 +91,6 @@ async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(
     history = await batch.fetch_history()
     assert len(events_of(history, "START_CHILD_WORKFLOW_EXECUTION_INITIATED")) == 2
     await replayer().replay_workflow(history)
-
-
-@pytest.mark.parametrize("goes_by", [True, False])
-def test_a_rerun_whose_start_is_under_way_is_the_one_asked_for(
-    goes_by: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Until the server has said which run it is, the batch knows the run before; one of before this
-    patch takes it for the end of that, as its history has it.
-    """
-    monkeypatch.setattr("workflows.batch.patched", lambda name: name != STARTS_ONCE or goes_by)
-    batch = object.__new__(BatchWorkflow)
-    batch.open, batch.starting, batch.runs = {"one"}, {"one"}, {"one": "first"}
-    rerun = Submission(jobs=(), concurrency=1, rerun=("one",), ends={"one": "first"})
-    assert batch.begins_anew("one", rerun) is not goes_by
-    batch.starting.clear()
-    assert batch.begins_anew("one", rerun)
-    batch.runs["one"] = "second"
-    assert not batch.begins_anew("one", rerun)
 
 
 @pytest.mark.parametrize("hears", [True, False])
