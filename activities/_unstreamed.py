@@ -33,6 +33,16 @@ _ENDS = {
 _TITLE = re.compile(rb"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _MOST_READ = 64 * 1024
 
+_LAST = (b"[DONE]", b"message_stop")
+_SILENT = re.compile(
+    rb"(data:\s*(\"?\[DONE\]\"?|\{\s*\"type\"\s*:\s*\"(ping|message_stop)\"\s*\})?"
+    rb"|event:.*|id:.*|retry:.*|:.*|)",
+    re.IGNORECASE,
+)
+"""A line of a stream that says nothing of a reply: a comment, or an event's name, end or empty
+data.
+"""
+
 
 class NotAModel(Exception):
     """What answered is no model: the message says what it was and quotes it."""
@@ -45,7 +55,7 @@ class ErrorReply(Exception):
 
 
 class EmptyResponse(Exception):
-    """A response of status 200 without a byte."""
+    """A response of status 200 without a byte, or a stream that ends and told nothing."""
 
 
 played: ContextVar[bytes | None] = ContextVar("holdfast_played_response", default=None)
@@ -83,6 +93,10 @@ def fault_in(captured: CapturedCall) -> Exception | None:
     body = captured.content
     if not body.strip():
         return EmptyResponse("the response had status 200 and no content")
+    if any(last in body for last in _LAST) and all(
+        _SILENT.fullmatch(line.strip()) for line in body.splitlines()
+    ):
+        return EmptyResponse("the stream ended and had no event of a reply")
     if _is_page(body[:_MOST_READ]) or (
         "html" in captured.content_type.lower() and body.lstrip().startswith(b"<")
     ):

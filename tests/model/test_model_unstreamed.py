@@ -128,6 +128,47 @@ async def test_what_is_no_reply_is_told(
     assert len(gateway.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("openai/gpt-4o", b": keep-alive\r\n\r\nevent: end\r\ndata: [DONE]\r\n\r\n"),
+        ("hosted_vllm/some-model", b"data:\n\ndata: [DONE]"),
+        (
+            "anthropic/claude-sonnet-4-5",
+            b'event: ping\ndata: {"type": "ping"}\n\n'
+            b'event: message_stop\ndata: {"type": "message_stop"}\n\n',
+        ),
+    ],
+    ids=["openai", "vllm", "anthropic"],
+)
+async def test_a_stream_that_ends_and_tells_nothing_is_no_reply(name: str, body: bytes) -> None:
+    """It is asked for again: the model would be told that it had said nothing."""
+    gateway = Gateway(body, "text/event-stream")
+    async with gateway as address:
+        job = job_at(address, name)
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+    assert (failed.value.type, failed.value.non_retryable, failed.value.message) == (
+        "StreamBroken",
+        False,
+        "the stream ended and had no event of a reply",
+    )
+    (attempt,) = job.archive.attempts(RUN, 1)
+    assert job.archive.failed_response(attempt.key) == body
+
+
+async def test_an_empty_stream_of_a_model_is_a_reply() -> None:
+    """One that says why it ended, and nothing else, is the model's own."""
+    body = (
+        b'data: {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m",'
+        b' "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    )
+    gateway = Gateway(body, "text/event-stream")
+    async with gateway as address:
+        reply = await job_at(address, "openai/gpt-4o").take_turn()
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (), "stop")
+
+
 async def test_an_empty_reply_of_a_model_stays_one() -> None:
     """A whole reply without text and calls is the model's own, which the job tells the model of."""
     gateway = Gateway(whole(openai_server, ServerReply(text="")))
