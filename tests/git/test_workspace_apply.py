@@ -95,6 +95,7 @@ def test_changes_in_the_same_places_are_refused(cli: CommandLine, mine: Path) ->
     assert found["new/n.txt"] == (0o644, b"n")
 
 
+@pytest.mark.slow
 def test_nobody_to_ask(cli: CommandLine, mine: Path) -> None:
     """Without a terminal and without --yes nothing is written."""
     before = written_tree(mine)

@@ -32,7 +32,7 @@ NEEDED_BY_FIXTURE = {
 not.
 """
 
-MOST_SMOKE = 23
+MOST_SMOKE = 22
 """Tests from end to end that the quick tier may have: a new one takes the place of another."""
 
 MOST_SERVERS = 5

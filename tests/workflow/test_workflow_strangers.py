@@ -326,7 +326,6 @@ async def test_a_strangers_batch_says_nothing_about_a_batch(stage: Stage) -> Non
     assert planned.start is Start.NEW
 
 
-@pytest.mark.smoke
 async def test_no_signal_harms_a_job(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """By strangers and by the owner: no input, too much, of wrong types, by unknown names.
 
