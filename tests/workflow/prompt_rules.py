@@ -51,7 +51,7 @@ def _own_steps(archive: JobArchive, run: str) -> Iterator[Step]:
     own = keys.run_prefix(archive.prefix, run)
     for key in archive.store.list(own):
         if key.endswith(".step"):
-            yield Step.read(archive.objects.get(key, "step"))
+            yield archive.step_at(key)
 
 
 def violations_in(layout: Sequence[Segment]) -> list[str]:
