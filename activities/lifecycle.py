@@ -59,7 +59,7 @@ class LifecycleActivities:
         prices = await asyncio.to_thread(prices_of, str(model["name"]), price)
         failpoint("begin.after")
         if self._searchable is None:
-            # Asked once: for each job that begins it would be a call of the server.
+            # Once it has said: for each job that begins it would be a call of the server.
             self._searchable = await has_attributes(activity.client())
         build = this_build()
         return JobBegan(
@@ -67,5 +67,5 @@ class LifecycleActivities:
             prices=prices,
             build=build.id,
             replay_version=build.replay_version,
-            searchable=self._searchable,
+            searchable=bool(self._searchable),
         )

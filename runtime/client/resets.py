@@ -92,14 +92,14 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
         workflow_execution=WorkflowExecution(workflow_id=job_workflow_id(key), run_id=point.run),
         reason=f"{REASON}{order.id} from statement {order.start}",
         workflow_task_finish_event_id=point.event,
-        # The SDK sends a request again that got no answer: the same id is the same reset.
+        # It is sent again where no answer came: the same id is the same reset.
         request_id=order.id,
         reset_reapply_exclude_types=[
             ResetReapplyExcludeType.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST
         ],
     )
     try:
-        answer = await client.workflow_service.reset_workflow_execution(request)
+        answer = await client.workflow_service.reset_workflow_execution(request, retry=True)
     except RPCError as error:
         raise ServerError(
             f"Temporal did not reset {key} to statement {order.start}: {error.message}"

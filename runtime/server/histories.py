@@ -23,7 +23,9 @@ async def backwards(client: Client, execution: WorkflowExecution) -> AsyncIterat
         namespace=client.namespace, execution=execution, maximum_page_size=_PAGE
     )
     while True:
-        page = await client.workflow_service.get_workflow_execution_history_reverse(request)
+        page = await client.workflow_service.get_workflow_execution_history_reverse(
+            request, retry=True
+        )
         for event in page.history.events:
             yield event
         if not page.next_page_token:

@@ -27,7 +27,8 @@ async def is_polled(client: Client, queue: str, clock: Callable[[], float] = tim
             namespace=client.namespace,
             task_queue=TaskQueue(name=queue),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
-        )
+        ),
+        retry=True,
     )
     now = clock()
     asked = (poller.last_access_time.ToNanoseconds() / 1e9 for poller in described.pollers)

@@ -69,7 +69,8 @@ async def account_of(client: Client, queue: str) -> tuple[Account, float | None]
             task_queue=TaskQueue(name=queue),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
             report_config=True,
-        )
+        ),
+        retry=True,
     )
     kept = described.config.queue_rate_limit
     rate = kept.rate_limit.requests_per_second if kept.HasField("rate_limit") else None
@@ -94,7 +95,8 @@ async def keep_rate(client: Client, queue: str, account: Account, now: float) ->
             task_queue=queue,
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
             update_queue_rate_limit=update,
-        )
+        ),
+        retry=True,
     )
 
 

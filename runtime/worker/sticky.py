@@ -44,7 +44,8 @@ async def release(client: Client, open_: Iterable[Open], identity: str) -> None:
         try:
             if await _last_worker(client, execution) == identity:
                 await client.workflow_service.reset_sticky_task_queue(
-                    ResetStickyTaskQueueRequest(namespace=client.namespace, execution=execution)
+                    ResetStickyTaskQueueRequest(namespace=client.namespace, execution=execution),
+                    retry=True,
                 )
         except RPCError as error:
             # It has ended in the meantime.
