@@ -65,7 +65,8 @@ async def forgotten(client: Client, workflow_id: str, run: str = "") -> None:
     """
     execution = WorkflowExecution(workflow_id=workflow_id, run_id=run)
     await client.workflow_service.delete_workflow_execution(
-        DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)
+        DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution),
+        retry=True,
     )
 
     async def is_gone() -> bool:

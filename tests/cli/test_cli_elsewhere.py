@@ -118,7 +118,7 @@ async def make_current(address: str, deployment: str, build: str) -> None:
             while True:
                 try:
                     await connection.client.workflow_service.set_worker_deployment_current_version(
-                        request
+                        request, retry=True
                     )
                     return
                 except RPCError as error:

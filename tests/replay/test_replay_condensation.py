@@ -102,7 +102,8 @@ async def test_a_reset_keeps_what_was_forgotten_before_it(stage: Stage) -> None:
             reason="test",
             request_id=f"reset-{stage.batch}",
             workflow_task_finish_event_id=step.reset_event_id,
-        )
+        ),
+        retry=True,
     )
     again = await stage.client.get_workflow_handle(stage.started[0], run_id=reset.run_id).result()
     assert again["status"] == JobStatus.SUCCEEDED

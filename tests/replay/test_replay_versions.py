@@ -34,7 +34,9 @@ async def _make_current(stage: Stage, version: WorkerDeploymentVersion) -> None:
     async with asyncio.timeout(200):
         while True:
             try:
-                await stage.client.workflow_service.set_worker_deployment_current_version(request)
+                await stage.client.workflow_service.set_worker_deployment_current_version(
+                    request, retry=True
+                )
                 return
             except RPCError as error:
                 if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION}:

@@ -600,7 +600,8 @@ async def test_a_strangers_answer_ends_a_run_and_not_the_job(stage: Stage) -> No
             workflow_id=handle.id,
             activity_id="turn-2",
             result=Payloads(payloads=[forged]),
-        )
+        ),
+        retry=True,
     )
     with pytest.raises(WorkflowFailureError) as caught:
         await handle.result()
@@ -667,7 +668,8 @@ async def _start_raw(
             task_queue=TaskQueue(name=stage.queue),
             input=given,
             request_id=uuid.uuid4().hex,
-        )
+        ),
+        retry=True,
     )
     return client.get_workflow_handle(workflow_id)
 
@@ -679,5 +681,6 @@ async def _signal_raw(client: Client, workflow_id: str, name: str, given: Payloa
             workflow_execution=WorkflowExecution(workflow_id=workflow_id),
             signal_name=name,
             input=given,
-        )
+        ),
+        retry=True,
     )

@@ -168,7 +168,8 @@ async def reset(stage: Stage, handle: WorkflowHandle[Any, Any], event: int) -> N
             reason="a test",
             workflow_task_finish_event_id=event,
             request_id=f"reset-{event}",
-        )
+        ),
+        retry=True,
     )
 
 
