@@ -132,6 +132,11 @@ class ArchivedObject:
     _parts_start: int
 
     @property
+    def size(self) -> int:
+        """Bytes that it takes, stored and with its header."""
+        return len(self._data) + len(self.header_bytes)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Those of the parts, in order."""
         return tuple(self._offsets)

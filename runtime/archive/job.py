@@ -109,7 +109,7 @@ class JobArchive(JobReader):
         base = None
         if attempt.parent is not None:
             parent_attempt = self.objects.step(attempt.parent).header["attempt"]["key"]
-            base = self._caches.requests.get(self.store, parent_attempt)
+            base = self._caches.request(self.store, parent_attempt)
         # Before anything is written: a delta that does not fit leaves nothing behind.
         try:
             layout = self._layout(attempt.parent).changed(

@@ -338,7 +338,7 @@ class JobReader:
     def _attempt_layout(self, key: str) -> Layout:
         layout = self._caches.layouts.get(key)
         if layout is None:
-            layout = layout_of(self._caches.requests.get(self.store, key).layout)
+            layout = layout_of(self._caches.request(self.store, key).layout)
             self._caches.layouts.put(key, layout)
         return layout
 

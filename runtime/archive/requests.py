@@ -20,7 +20,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from runtime.archive import keys
 from runtime.archive.container import WIRE, ArchivedObject, Part, unseal
@@ -37,7 +37,6 @@ from runtime.archive.recipe import (
     encode_ops,
     solid,
 )
-from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ObjectCorrupt
 
@@ -254,14 +253,26 @@ class Edit(NamedTuple):
     literals: bytes
 
 
+class Attempts(Protocol):
+    """Attempts' objects that were read before."""
+
+    def get(self, key: str) -> ArchivedObject | None:
+        """The object of a key, if it is remembered."""
+        ...
+
+    def put(self, key: str, value: ArchivedObject) -> None:
+        """Remember an object."""
+        ...
+
+
 class RequestReader:
     """Puts requests together, reading each object once.
 
-    ``read`` gets an object's bytes by its key.
+    ``read`` gets an object's bytes by its key; what is among the ``known`` is not read.
     """
 
-    def __init__(self, read: Callable[[str], bytes]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[str], bytes], known: Attempts | None = None) -> None:
+        self._read, self._known = read, known
         self._objects: dict[str, ArchivedObject] = {}
         self._wire_literals: dict[str, bytes] = {}
         self._layout_literals: dict[str, bytes] = {}
@@ -273,7 +284,12 @@ class RequestReader:
             ObjectMissing, ObjectCorrupt: if it is not there or damaged.
         """
         if key not in self._objects:
-            self._objects[key] = unseal(key, self._read(key), "attempt")
+            archived = self._known.get(key) if self._known is not None else None
+            if archived is None:
+                archived = unseal(key, self._read(key), "attempt")
+                if self._known is not None:
+                    self._known.put(key, archived)
+            self._objects[key] = archived
         return self._objects[key]
 
     def remember(self, archived: ArchivedObject) -> None:
@@ -439,20 +455,16 @@ class RequestCache:
         self._requests: OrderedDict[str, Request] = OrderedDict()
         self._of_jobs: dict[str, deque[str]] = {}
 
-    def get(self, store: ObjectStore, key: str) -> Request:
-        """The request, put together from the store if it is not in memory."""
+    def get(self, key: str) -> Request | None:
+        """The request, or None."""
         with self._lock:
             if key in self._requests:
                 self._requests.move_to_end(key)
-                return self._requests[key]
-        request = RequestReader(store.get).request(key)
-        self.put(request)
-        return request
+            return self._requests.get(key)
 
     def put(self, request: Request) -> None:
         """Remember a request."""
-        # The lock is not held while the store is read: two threads may read one request, to no
-        # harm.
+        # Two threads may have read one request, to no harm.
         with self._lock:
             if request.place.key in self._requests:
                 return

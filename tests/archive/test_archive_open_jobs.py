@@ -9,7 +9,7 @@ import pytest
 from archive_jobs import Written, chat, write_run
 
 from runtime.archive import keys
-from runtime.archive.caches import RecentOfJobs
+from runtime.archive.caches import Recent, RecentOfJobs, caches_of
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 from runtime.base.errors import InputError
@@ -45,6 +45,43 @@ def test_jobs_that_take_turns_read_nothing_again() -> None:
             for job, parent in zip(jobs, parents, strict=True)
         ]
     assert store.read == Counter()
+
+
+def test_whoever_goes_through_a_jobs_turns_reads_each_attempt_once() -> None:
+    """Though the request of each turn is put together from those of many."""
+    store = CountingStore()
+    turns = range(1, 121)
+    write_run(Written(JobArchive(store, "b", "j")), "r", turns, None, chat(random.Random(2)))
+    caches_of(store).forget("b/j")
+    store.read.clear()
+    reader = JobArchive(store, "b", "j")
+    for turn in turns:
+        assert reader.turn_layout("r", turn)
+    attempts = {key: times for key, times in store.read.items() if ".attempt-" in key}
+    assert len(attempts) == len(turns)
+    assert set(attempts.values()) == {1}
+
+
+def test_what_is_kept_is_bounded_in_size() -> None:
+    """What is too large by itself is not kept; what takes another's place counts once."""
+    kept: Recent[str] = Recent(10, len)
+    for name in ("aaaa", "bbb", "cc"):
+        kept.put(name, name)
+    assert kept.get("aaaa") == "aaaa"
+    kept.put("dddd", "dddd")
+    assert [kept.get(name) for name in ("aaaa", "bbb", "cc", "dddd")] == [
+        "aaaa",
+        None,
+        "cc",
+        "dddd",
+    ]
+    kept.put("cc", "cc")
+    assert kept.get("aaaa") == "aaaa"
+    kept.put("long", "a" * 11)
+    assert [kept.get(name) for name in ("aaaa", "cc", "dddd", "long")] == [None] * 4
+    kept.put("e", "e")
+    assert kept.take("e") == "e"
+    assert kept.get("e") is None
 
 
 def test_a_job_keeps_no_more_than_its_own_share() -> None:
