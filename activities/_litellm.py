@@ -128,7 +128,7 @@ async def ask(
         captured.failure = told
         raise told
     if builder.is_empty and captured.status == 200 and captured.headers:
-        builder = await _reread(lite, arguments, captured)
+        builder = await _reread(lite, arguments, captured, builder)
     return _as_received(builder.answer(), options, captured)
 
 
@@ -147,20 +147,23 @@ def _can_be_read(captured: CapturedCall, options: ModelOptions, error: Exception
     return ended_early or (options.stream and is_whole(captured))
 
 
-async def _reread(lite: Any, arguments: dict[str, Any], captured: CapturedCall) -> AnswerBuilder:
+async def _reread(
+    lite: Any, arguments: dict[str, Any], captured: CapturedCall, streamed: AnswerBuilder
+) -> AnswerBuilder:
     """The reply in a response that was asked for as a stream and had none: a whole one, which
-    litellm reads as such.
+    litellm reads as such; else what was ``streamed``, which says why there is none and what it
+    cost.
 
     Raises:
         NotAModel: what came is no reply.
         ErrorReply: it says that the call failed.
     """
-    builder = AnswerBuilder(captured.turn)
     captured.failure = fault_in(captured)
     if captured.failure is not None:
         raise captured.failure
     if not is_whole(captured):
-        return builder
+        return streamed
+    builder = AnswerBuilder(captured.turn)
     token = played.set(captured.content)
     try:
         whole = {name: value for name, value in arguments.items() if name != "stream_options"}

@@ -65,7 +65,7 @@ def reported_by(captured: CapturedCall, usage: Any) -> Usage | None:
         return usage_in(captured.content)
     made = usage_of(usage)
     # litellm drops it where it reads a response through aiohttp, and says that it is nothing.
-    return usage_in(captured.content) if made is not None and made.total == 0 else made
+    return usage_in(captured.content) if made is None or made.total == 0 else made
 
 
 def usage_of(usage: Any) -> Usage | None:

@@ -169,6 +169,78 @@ async def test_an_empty_stream_of_a_model_is_a_reply() -> None:
     assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (), "stop")
 
 
+def _events(*events: dict[str, Any], last: str = "") -> bytes:
+    return b"".join(
+        (f"event: {event['type']}\n" if "type" in event else "").encode()
+        + b"data: "
+        + json.dumps(event).encode()
+        + b"\n\n"
+        for event in events
+    ) + (f"data: {last}\n\n".encode() if last else b"")
+
+
+_CHUNK = {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+_CUT = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "length"}
+_INCOMPLETE = {
+    "id": "r",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "status": "incomplete",
+    "incomplete_details": {"reason": "max_output_tokens"},
+    "output": [{"type": "reasoning", "id": "rs", "summary": []}],
+    "usage": {"input_tokens": 2000, "output_tokens": 30_000, "total_tokens": 32_000},
+}
+CUT_IN_THOUGHT = {
+    "openai/gpt-4o": _events(
+        {**_CHUNK, "choices": [_CUT]},
+        {
+            **_CHUNK,
+            "choices": [],
+            "usage": {"prompt_tokens": 2000, "completion_tokens": 30_000, "total_tokens": 32_000},
+        },
+        last="[DONE]",
+    ),
+    "anthropic/claude-sonnet-4-5": _events(
+        {
+            "type": "message_start",
+            "message": {
+                "id": "r",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+                "content": [],
+                "stop_reason": None,
+                "usage": {"input_tokens": 2000, "output_tokens": 1},
+            },
+        },
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "max_tokens"},
+            "usage": {"output_tokens": 30_000},
+        },
+        {"type": "message_stop"},
+    ),
+    "openai/gpt-5-codex": _events(
+        {"type": "response.created", "response": {**_INCOMPLETE, "usage": None, "output": []}},
+        {"type": "response.incomplete", "response": _INCOMPLETE},
+    ),
+}
+"""Streams of models that thought until they were cut off, by the models' names."""
+
+
+@pytest.mark.parametrize("name", CUT_IN_THOUGHT)
+async def test_what_a_stream_without_a_reply_cost_is_booked(name: str) -> None:
+    """And why it ended counts: the model thought, which may cost more than any reply."""
+    gateway = Gateway(CUT_IN_THOUGHT[name], "text/event-stream")
+    async with gateway as address:
+        reply = await job_at(address, name).take_turn()
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (), "length")
+    assert (reply.usage.prompt, reply.usage.completion) == (2000, 30_000)
+    assert reply.usage.reported
+    assert len(gateway.requests) == 1
+
+
 async def test_an_empty_reply_of_a_model_stays_one() -> None:
     """A whole reply without text and calls is the model's own, which the job tells the model of."""
     gateway = Gateway(whole(openai_server, ServerReply(text="")))
