@@ -93,7 +93,8 @@ def said_of(event: dict[str, Any]) -> str:
         return f"{event['count']} more"
     match event:
         case {"type": "method_called", "obj_id": obj_id, "method": method}:
-            named = [f"{name}={value}" for name, value in event.get("kwargs", {}).items()]
+            # As a record has them: canonical JSON keeps no order of names.
+            named = [f"{name}={value}" for name, value in sorted(event.get("kwargs", {}).items())]
             return f"{obj_id}.{method}({', '.join([*event.get('args', ()), *named])})"
         case {"type": "tick_applied", "obj_id": obj_id, "tick_kind": kind}:
             return f"{obj_id}  {kind}: {event.get('delta', '')}"

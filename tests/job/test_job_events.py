@@ -12,6 +12,7 @@ import pytest
 from plain_loop import PlainLoop, statements
 
 from activities.brief import brief_events
+from runtime.base.digests import canonical_json
 from runtime.job.checkpoint import dump, load
 from runtime.job.divergence import Aspect, compare_events
 from runtime.job.happenings import MAX_EVENTS
@@ -136,3 +137,13 @@ def test_other_events_are_a_divergence_named_by_the_node() -> None:
     )
     assert compare_events(1, [call], [{**call, "id": "1.9"}], ()) == ()
     assert compare_events(1, [call], [other], {"view-1"}) == ()
+
+
+def test_the_order_of_names_in_a_call_is_no_divergence() -> None:
+    """A record is canonical JSON, which has its own."""
+    call = {"id": "1.2", "type": "method_called", "obj_id": "view-1", "method": "view"}
+    now = {**call, "args": ["'a.txt'"], "kwargs": {"tokens": "300", "lod": "1"}}
+    recorded = json.loads(canonical_json(now))
+    assert compare_events(1, [recorded], [now], ()) == ()
+    (found,) = compare_events(1, [recorded], [{**now, "kwargs": {"tokens": "300"}}], ())
+    assert found.recorded == "method_called view-1.view('a.txt', lod=1, tokens=300)"
