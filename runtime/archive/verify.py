@@ -433,8 +433,11 @@ class _Verifier:
                 self._referred(summary["key"], summary["digest"], child.key)
                 self._covered.add(summary["key"])
         parent = child.header["parent"]
-        # By the turn's prefix: its effects should be named now, for its next step is there.
-        self._covered.add(parent["key"].removesuffix("step") if parent else "")
+        # By the turn's prefix: its effects should be named now, for its next step is there. Not so
+        # of a run that was cut short: the worker of a call hears of that at its next heartbeat, and
+        # may archive what came of it meanwhile.
+        if parent and child.header.get("status", "succeeded") == "succeeded":
+            self._covered.add(parent["key"].removesuffix("step"))
 
     def _loose_ends(self, name: str, runs: Mapping[str, _Turns]) -> None:
         """What nothing later names; ends of runs that have no turn."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from archive_jobs import rich_archive
+from archive_jobs import Written, chat, rich_archive, write_run
 
 from runtime.archive.catalog import all_jobs
+from runtime.archive.forms import NewEnd
 from runtime.archive.heads import ArchiveHead, head_of, lost_shared, shared_digests
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import job_prefix
@@ -136,3 +137,23 @@ def test_a_whole_run_that_vanished_is_found(job: str, run: str, found: bool) -> 
         if key.startswith(inside):
             store.replace(key, None)
     assert any(key.startswith(inside) for key in reported(store, None)) == found
+
+
+@pytest.mark.parametrize(
+    ("status", "damaged"), [("succeeded", True), ("cancelled", False), ("budget", False)]
+)
+def test_a_result_that_came_after_its_run_was_cut_short_is_no_damage(
+    status: str, damaged: bool
+) -> None:
+    """The worker of a call hears of the end at its next heartbeat. Of a run that ended by itself a
+    call is waited for, and its result named.
+    """
+    archive = JobArchive(MemoryStore(), "b", "j")
+    written = Written(archive)
+    parent = write_run(written, "r", range(1, 4), None, chat(random.Random(3)))
+    archive.write_end(NewEnd(run="r", turn=3, parent=parent, status=status))
+    assert damage(verify_job(archive)) == []
+    archive.write_effect("r", 3, 0, {"value": "late"})
+    (finding,) = (one for one in verify_job(archive) if ".effect-" in one.key)
+    assert finding.message.startswith("is a tool result that no step names")
+    assert bool(damage(verify_job(archive))) == damaged
