@@ -22,7 +22,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.copying import Copied, copy_archive
 from runtime.archive.lifecycle.deletion import Wish, delete_jobs, sweep
 from runtime.archive.pages import page_key, write_page
-from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store
+from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store, overlap
 from runtime.archive.verify import Fault, damage, examine_job
 from runtime.base.errors import InputError
 from runtime.base.values import JobKey
@@ -55,6 +55,10 @@ def test_a_copy_has_every_object_byte_for_byte(store: ObjectStore) -> None:
     assert (first.whole, first.jobs) == (True, 2)
     again = copied(source, store, compare=True)
     assert (again.objects, again.bytes, again.whole) == (0, 0, True)
+    # Each is looked at once, however many others name it.
+    job = JobKey(batch="nightly", job="licences")
+    told = copy_archive(source, store, [job], everything=False, compare=True, tell=lambda _: None)
+    assert told.present == len(list(source.list("nightly/licences/")))
 
 
 class Ordered(MemoryStore):
@@ -268,3 +272,20 @@ def test_an_archive_goes_to_a_bucket_and_back(s3_server: object, tmp_path: Path)
     assert [(key, back.get(key)) for key in back.list("")] == [
         (key, source.get(key)) for key in source.list("")
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [
+        ("/a/b", "/a/b/c", True),
+        ("/a/b", "file:///a/b/", True),
+        ("/a/b", "/a/bc", False),
+        ("s3://b/x", "s3://b", True),
+        ("s3://b/x", "s3://b/xy", False),
+        ("s3://b/x?endpoint_url=http://one", "s3://b/x?endpoint_url=http://two", False),
+        ("/b/x", "s3://b/x", False),
+    ],
+)
+def test_places_meet_where_one_lies_in_the_other(one: str, other: str, meet: bool) -> None:
+    """Whichever is named first."""
+    assert (overlap(one, other), overlap(other, one)) == (meet, meet)

@@ -121,6 +121,9 @@ def test_bad_rules_are_bad_input(cli: CommandLine) -> None:
         (["prune", "--older-than", "soon"], "expected an age"),
         (["prune", "--status", "broken"], "expected some of"),
         (["copy", "a", "a"], "the same archive"),
+        (["copy", "a", "b/../a/"], "the same archive"),
+        (["copy", "a", "a/sub"], "one lies in the other"),
+        (["copy", "s3://a/b/c", "s3://a/b"], "one lies in the other"),
         (["copy", str(cli.path / "none"), str(cli.path / "to")], "no archive"),
         (["release", "nobody/none", "--reason", "x"], "no job"),
     ):

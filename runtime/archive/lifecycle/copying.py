@@ -122,7 +122,8 @@ class _Copier:
         self._source, self._target, self._compare = source, target, compare
         self._graves = Tombstones(source), Tombstones(target)
         self._lock = threading.Lock()
-        self._shared = set(target.list(SHARED))
+        # What is there, with all that it names; where that is to be compared, what has been.
+        self._shared = set() if compare else set(target.list(SHARED))
         self._gone: set[str] = set()
         self.result = Copied()
 
@@ -144,13 +145,11 @@ class _Copier:
     def job(self, job: JobKey) -> CopiedJob:
         """Copy a job."""
         prefix = keys.job_prefix(job.batch, job.job)
-        there = set(self._target.list(f"{prefix}/"))
+        there = set() if self._compare else set(self._target.list(f"{prefix}/"))
         names = list(self._source.list(f"{prefix}/"))
-        counts = _Counts()
+        counts = _Counts(present=sum(key in there for key in names))
         for key in sorted(names, key=_older_first):
-            if self._has(key, there):
-                counts.present += 1
-            else:
+            if not self._has(key, there):
                 self._with_what_it_names(key, there, counts)
         pack_job(self._target, prefix)
         self._add(counts)
@@ -203,10 +202,8 @@ class _Copier:
             (self._shared if visit.key.startswith(SHARED) else there).add(visit.key)
 
     def _has(self, key: str, there: set[str]) -> bool:
-        """Whether the target has an object, with all that it names, and nobody wants that
-        compared.
-        """
-        return not self._compare and (key in there or key in self._shared)
+        """Whether an object is dealt with: the target has it, with all that it names."""
+        return key in there or key in self._shared
 
     def _read(self, key: str, digest: str | None = None, by: str = "") -> bytes | None:
         """The bytes of an object, which the object ``by`` names with its ``digest``; None if it is

@@ -9,6 +9,7 @@ from runtime.archive.stores.opening import (
     is_encrypted,
     open_existing,
     open_store,
+    overlap,
 )
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.stores.removal import Removing, removing
@@ -24,5 +25,6 @@ __all__ = [
     "is_encrypted",
     "open_existing",
     "open_store",
+    "overlap",
     "removing",
 ]

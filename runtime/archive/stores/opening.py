@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 from typing import cast
-from urllib.parse import SplitResult, unquote
+from urllib.parse import SplitResult, parse_qsl, unquote
 
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.protocol import ObjectStore
@@ -98,6 +98,28 @@ def open_existing(url: str) -> ObjectStore:
         raise NotFound(f"there is no archive at {url}: it has no object {_MARKER}") from None
     _check_marker(marker, url)
     return _opened(store, url)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two addresses are those of one place, or of a place in the other.
+
+    Raises:
+        InputError: if one is of no known kind.
+    """
+    places = [_place(one), _place(other)]
+    shorter = min(map(len, places))
+    return places[0][:shorter] == places[1][:shorter]
+
+
+def _place(url: str) -> tuple[str, ...]:
+    """Where an address leads, from the outside in."""
+    folder = _folder(url)
+    if folder is not None:
+        return ("", *folder.resolve().parts)
+    parts = _parts(url)
+    # Another server may have a bucket of the same name.
+    server = dict(parse_qsl(parts.query)).get("endpoint_url", "")
+    return (server, f"{parts.scheme}://{parts.netloc}", *filter(None, parts.path.split("/")))
 
 
 def folder_of(store: ObjectStore) -> Path | None:

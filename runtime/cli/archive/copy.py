@@ -53,10 +53,13 @@ def command(
     of what TO has already --compare alone sees that.
     """
     from runtime.archive.lifecycle.copying import copy_archive
-    from runtime.archive.stores import is_encrypted, open_existing
+    from runtime.archive.stores import is_encrypted, open_existing, overlap
 
-    if source.rstrip("/") == to.rstrip("/"):
-        raise InputError("FROM and TO are the same archive")
+    if overlap(source, to):
+        raise InputError(
+            "FROM and TO are the same archive, or one lies in the other, of which it would be a"
+            " batch"
+        )
     objects = open_existing(source)
     names = _jobs(objects, source, batch or ())
 
@@ -125,7 +128,7 @@ def _report(copied: Copied, target: str, json: bool, *, encrypted: bool) -> None
     for job in copied.deleted:
         note(
             f"{job}: was deleted in one of the two, and is not copied: 'holdfast archive delete"
-            f" {job} --store {target}' deletes what is left of it there"
+            f" {job} --reason TEXT --store STORE' deletes what is left of it in the other"
         )
     say(
         f"{counted(copied.jobs, 'job')}: {counted(copied.objects, 'object')} copied"
