@@ -137,8 +137,12 @@ class ShownTurn:
         return capture is Capture.WIRE
 
     def response(self) -> dict[str, Any]:
-        """The reply, its usage and its cost."""
-        step = self._step()
+        """The reply, its usage and its cost.
+
+        Raises:
+            NotFound: if there is none, or it is not that of the attempt that was asked for.
+        """
+        step = self._asked_step()
         return {
             **step.reply.model_dump(mode="json"),
             "usage": step.usage.model_dump(mode="json"),
@@ -148,8 +152,12 @@ class ShownTurn:
         }
 
     def statement(self) -> dict[str, Any]:
-        """The statement and its execution, which the record after the turn holds."""
-        source, problem = statement_of(form_of(self.archive), self._step())
+        """The statement and its execution, which the record after the turn holds.
+
+        Raises:
+            NotFound: as ``response``.
+        """
+        source, problem = statement_of(form_of(self.archive), self._asked_step())
         record = turn_record(self.archive, self.run, self.turn)
         effects = told_effects(self.archive, self.run, self.turn, record.execution)
         told = {
@@ -288,6 +296,22 @@ class ShownTurn:
                 )
             )
         return step
+
+    def _asked_step(self) -> Step:
+        """The turn's step, if the attempt that was asked for is the one whose reply it has."""
+        step, asked = self._step(), self._attempt
+        if asked is None or asked.key == step.attempt.key:
+            return step
+        failure = self.archive.failure(asked.key)
+        how = (
+            f"failed with {failure.error_type}: {failure.error_message}"
+            if failure is not None
+            else "is not the one whose reply the turn has"
+        )
+        raise NotFound(
+            f"turn {self.turn} of {self.name} has its reply from another attempt: attempt"
+            f" {asked.number} {how}; --part wire-response prints what came back"
+        )
 
     def _existing(self, turn: int) -> int:
         if (

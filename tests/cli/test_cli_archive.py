@@ -144,6 +144,12 @@ def test_a_failed_attempt_is_shown_with_what_it_received(read: Reader) -> None:
         == read.written.requests["a", 32]
     )
     assert read("show", "licences@32", "--attempt", "3").code == 2
+    for part in ("response", "statement"):
+        refused = read("show", "licences@32", "--attempt", "1", "--part", part)
+        assert (refused.code, refused.out) == (2, "")
+        assert "from another attempt: attempt 1 failed with StreamBroken" in refused.err
+        asked = read.ok("show", "licences@32", "--attempt", "2", "--part", part)
+        assert asked == read.ok("show", "licences@32", "--part", part)
 
 
 def test_chunks_tell_when_the_reply_arrived(read: Reader) -> None:
