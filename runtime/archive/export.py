@@ -37,8 +37,8 @@ def export_lines(
     *,
     form: type[Form] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """One JSON object a line, in order: ``definition``, one ``step`` a turn, the ``attempt`` in
-    flight, the ``end``.
+    """One JSON object a line, in order: ``definition``, one ``step`` a turn, one ``attempt`` each
+    of a turn without a reply, the ``end``.
 
     Before a step stand the results of the statement before it (``effect``, one line each) and the
     calls that wrote summaries for it (``summary``, with what a step's line has). ``run`` is the
@@ -98,9 +98,12 @@ class _Export:
             yield {"type": "end", **held.end.document()}
 
     def _in_flight(self) -> Iterator[dict[str, Any]]:
-        attempt = self.archive.in_flight(self.run)
-        if attempt is not None and self.turns.hold(attempt.turn):
-            layout = self.archive.turn_layout(attempt.run, attempt.turn)
+        """The attempts of a turn without a reply."""
+        last = self.archive.in_flight(self.run)
+        if last is None or not self.turns.hold(last.turn):
+            return
+        for attempt in self.archive.attempts(last.run, last.turn):
+            layout = self.archive.attempt_layout(attempt.key)
             fields = _attempt(self.form, self.archive, attempt.key, attempt.document())
             yield {"type": "attempt", **fields, **self.form.layout(layout)}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from archive_jobs import Written, chat, eventful_job, write_run
+from archive_jobs import Written, chat, eventful_job, failure_record, write_run
 
 from runtime.archive.export import Turns, export_lines
 from runtime.archive.export_forms import Delta
@@ -116,3 +116,22 @@ def test_some_turns_can_be_exported_alone() -> None:
     assert [line["type"] for line in export_lines(job.archive, "b", Turns(35))] == [
         "definition", "summary", "step", "effect", "end",
     ]  # fmt: skip
+
+
+def test_each_attempt_of_a_turn_without_a_reply_is_exported() -> None:
+    """All that was sent, and what came of it."""
+    written = Written(JobArchive(MemoryStore(), "b", "j"))
+    layout_at = chat(random.Random(1), 100)
+    parent = write_run(written, "r", range(1, 3), None, layout_at)
+    layout = layout_at(3, written.archive.layout(parent), written.archive.reply_segment(parent))
+    for number in (1, 2, 3):
+        attempt = written.begin("r", 3, parent, layout, attempt=number)
+        written.archive.fail_attempt(failure_record(attempt))
+    lines = list(export_lines(written.archive, "r", form=Delta))
+    told = [line for line in lines if line["type"] == "attempt"]
+    assert [(line["turn"], line["number"]) for line in told] == [(3, 1), (3, 2), (3, 3)]
+    assert all(line["failure"] for line in told)
+    reader = Reader()
+    for line in of_prompts(lines):
+        shown, requests = reader.take(line)
+    assert (tuple(shown), requests[-1]) == (written.layouts["r", 3], written.requests["r", 3])
