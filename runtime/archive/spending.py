@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
 from runtime.archive.container import unseal
+from runtime.archive.forms import Capture
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey, step_key_in
@@ -36,6 +37,9 @@ COUNTED = (
     *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd", "commands", "command_seconds"),
     *("effects", "effect_seconds"),
 )
+
+_NO_CALL = {Capture.REPLAYED, Capture.EDITED}
+"""How a step has its reply for which no model was called."""
 
 _TOKENS = ("prompt", "completion", "cache_read", "cache_write")
 
@@ -169,8 +173,9 @@ class _Spending:
 
     def _step(self, header: Mapping[str, Any], others: OtherAttempts) -> None:
         self._did(header)
-        self._counted["calls"] += 1
-        self._add(Usage.model_validate(header["usage"]), header["cost_usd"])
+        if header["capture"] not in _NO_CALL:
+            self._counted["calls"] += 1
+            self._add(Usage.model_validate(header["usage"]), header["cost_usd"])
         others.told = Failed.model_validate(header.get("failed_attempts", {}))
         if (own := keys.parse_turn_key(header["attempt"]["key"])) is not None:
             others.aside.add(own.number)

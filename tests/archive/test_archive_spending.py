@@ -8,11 +8,11 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
-from archive_jobs import Written, chat, write_run
+from archive_jobs import Written, chat, step_record, write_run
 
 from runtime.archive import keys
 from runtime.archive.failure_groups import DAMAGED, failed_calls
-from runtime.archive.forms import NewEnd
+from runtime.archive.forms import Capture, NewEnd
 from runtime.archive.job import JobArchive
 from runtime.archive.spending import spent, spent_in
 from runtime.archive.stores import MemoryStore, check_store
@@ -129,3 +129,19 @@ def test_a_batchs_budget_is_spent_all_the_same(
     spent = spent_in(PackedStore(inner), "nightly")
     times = 2 if again else 1
     assert spent == Amount(turns=TURNS * times, tokens=44_000 * times, usd=4.0 * times)
+
+
+def test_turns_for_which_no_model_was_called_are_no_calls() -> None:
+    """Those of a replay, and a user's own statement."""
+    written = Written(JobArchive(MemoryStore(), "nightly", "job"))
+    layout_at = chat(random.Random(1), 100)
+    parent = write_run(written, "a", range(1, 3), None, layout_at)
+    for turn, capture in enumerate((Capture.REPLAYED, Capture.EDITED), 3):
+        layout = layout_at(
+            turn, written.archive.layout(parent), written.archive.reply_segment(parent)
+        )
+        attempt = written.begin("a", turn, parent, layout, capture=capture)
+        record = step_record("a", turn, attempt)
+        parent = written.finished(record.model_copy(update={"usage": Usage(), "cost_usd": 0.0}))
+    told = spent(written.archive)
+    assert (told["calls"], told["unreported"]) == (2, 0)
