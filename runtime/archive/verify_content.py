@@ -73,7 +73,7 @@ class Contents:
         parent = self._parent_attempt(attempt)
         # A recipe could be made from any attempt; only the parent's keeps chains within one
         # timeline.
-        if base is not None and base != parent:
+        if base is not None and base != parent and not self._lost_parent(attempt):
             yield Fault.ALTERED, attempt.key, f"its base {base} is not its parent's attempt"
         for message in self._check_layout(attempt, lines_of(request.layout), parent):
             yield Fault.LAYOUT, attempt.key, message
@@ -83,10 +83,13 @@ class Contents:
     ) -> Iterator[str]:
         """The layout has its digest, and is what its delta makes of the parent's."""
         old, old_digests = self._lines.get(parent, ((), ())) if parent else ((), ())
+        # What is wrong with the step before is told of that: nothing of this turn shows it.
+        lost = self._lost_parent(attempt)
+        unknown = lost or (parent is not None and parent not in self._lines)
         digests: list[str] = []
         for op, *numbers in attempt.header["delta"]:
             place = len(digests)
-            if op == "keep" and parent is not None and parent not in self._lines:
+            if op == "keep" and unknown:
                 digests += [
                     digest_bytes(line) for line in lines[place : place + numbers[1] - numbers[0]]
                 ]
@@ -105,7 +108,7 @@ class Contents:
             elif op == "add":
                 digests += [digest_bytes(line) for line in lines[place : place + numbers[0]]]
             else:
-                if lines[place : place + 1] != self._reply_line(attempt):
+                if not lost and lines[place : place + 1] != self._reply_line(attempt):
                     yield "the segment of the reply before is not that reply"
                 digests += [digest_bytes(line) for line in lines[place : place + 1]]
         if len(digests) != len(lines) or attempt.header["layout"]["segments"] != len(lines):
@@ -160,6 +163,11 @@ class Contents:
         parent = attempt.header["parent"]
         step = self._objects.get(parent["key"]) if parent else None
         return step.header["attempt"]["key"] if step is not None else None
+
+    def _lost_parent(self, attempt: ArchivedObject) -> bool:
+        """Whether the step before it is not there, or cannot be read."""
+        parent = attempt.header["parent"]
+        return parent is not None and self._objects.get(parent["key"]) is None
 
     def _reply_line(self, attempt: ArchivedObject) -> _Lines:
         step = (

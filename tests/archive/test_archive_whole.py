@@ -157,3 +157,19 @@ def test_a_result_that_came_after_its_run_was_cut_short_is_no_damage(
     (finding,) = (one for one in verify_job(archive) if ".effect-" in one.key)
     assert finding.message.startswith("is a tool result that no step names")
     assert bool(damage(verify_job(archive))) == damaged
+
+
+@pytest.mark.parametrize("harm", ["cut", "lost"])
+def test_a_step_that_cannot_be_read_is_told_of_alone(harm: str) -> None:
+    """What comes after it is as it was written, as far as anybody can tell."""
+    store = MemoryStore()
+    written = Written(JobArchive(store, "b", "j"))
+    write_run(written, "r", range(1, 4), None, chat(random.Random(3)))
+    key = "b/j/turns/r/00000/0000001.step"
+    if harm == "cut":
+        store.replace(key, store.get(key)[:100])
+    else:
+        store.remove(key)
+    found = damage(verify_job(JobArchive(store, "b", "j")))
+    assert [one.key for one in found if one.key != key and key not in one.message] == []
+    assert found
