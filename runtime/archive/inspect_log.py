@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
+from runtime.archive import keys
 from runtime.archive.forms import Step
 from runtime.archive.gaps import UNREADABLE, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
 from runtime.archive.standings import ResultRow, result_row
 from runtime.archive.stores import ObjectStore
+from runtime.base.errors import NotFound
 from runtime.base.standings import DAMAGED, OPEN
 from runtime.base.values import JobKey, Usage
 from runtime.projection.segments import Role, Segment
@@ -113,8 +117,9 @@ def _sample(archive: JobArchive) -> dict[str, Any]:
     """A job, by its newest run."""
     row = result_row(archive)
     definition = _definition(archive)
-    steps = _steps(archive, row)
-    layout = _layout(archive, row)
+    run = _called(archive, row)
+    steps = _steps(archive, run)
+    layout = _layout(archive, run, row.turns, steps)
     messages = [_message(segment) for segment in layout]
     answer: dict[str, Any] = {"role": "assistant", "content": ""}
     usage = Usage()
@@ -186,24 +191,41 @@ def _definition(archive: JobArchive) -> Mapping[str, Any]:
         return {}
 
 
-def _steps(archive: JobArchive, row: ResultRow) -> list[Step]:
-    """The turns of the run that can be read."""
-    if row.run is None:
+def _called(archive: JobArchive, row: ResultRow) -> str | None:
+    """The run whose calls are told: one that ended before its first has those of the run in whose
+    midst it began.
+    """
+    if row.run is None or row.run in archive.runs_that_called():
+        return row.run
+    try:
+        end = archive.end(row.run)
+    except UNREADABLE:
+        return row.run
+    place = None if end is None or end.parent is None else keys.parse_turn_key(end.parent.key)
+    return row.run if place is None else unquote(place.run)
+
+
+def _steps(archive: JobArchive, run: str | None) -> list[Step]:
+    """The turns of a run that can be read."""
+    if run is None:
         return []
     try:
-        return readable(archive, row.run).steps
+        return readable(archive, run).steps
     except UNREADABLE:
         return []
 
 
-def _layout(archive: JobArchive, row: ResultRow) -> tuple[Segment, ...]:
-    """The prompt of the last turn that can be read."""
-    if row.run is None or not row.turns:
-        return ()
-    try:
-        return archive.turn_layout(row.run, row.turns)
-    except UNREADABLE:
-        return ()
+def _layout(
+    archive: JobArchive, run: str | None, turns: int, steps: Sequence[Step]
+) -> tuple[Segment, ...]:
+    """The prompt of the last turn that can be read: one that a job was to take as it ended may
+    never have begun.
+    """
+    for turn in dict.fromkeys([turns, *(step.turn for step in steps[-1:])]):
+        if run is not None and turn:
+            with suppress(NotFound, *UNREADABLE):
+                return archive.turn_layout(run, turn)
+    return ()
 
 
 def _message(segment: Segment) -> dict[str, Any]:
