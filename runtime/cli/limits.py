@@ -103,7 +103,7 @@ def _row(one: Limited) -> dict[str, Any]:
     from runtime.base.spec.limits import is_tools, limited_by
 
     account, now = one.account, time.time()
-    until = account.until if account.until > now else None
+    until = account.slowed_until(now)
     return {
         "name": limited_by(one.queue),
         "kind": "tool" if is_tools(one.queue) else "model",

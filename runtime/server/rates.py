@@ -31,13 +31,16 @@ OLDER_LOOKS = 15
 FIRST_TOKENS = 10_000.0
 """What a call is taken to use before one has told."""
 
+# A header may tell of hours; after this the provider is asked again.
+LONGEST_SECONDS = 600.0
+
 
 class Account(BaseModel):
     """A queue's limit, and what is known of its calls.
 
     ``tokens`` is what a call uses on average, ``share`` the part of the limit that is used after
-    refusals, ``slow`` the rate that holds until the time ``until`` (seconds since 1970), by which
-    the provider asked to be left alone.
+    refusals, ``slow`` the rate that holds until the time ``until`` (seconds since 1970, by the
+    clock of whoever wrote it), by which the provider asked to be left alone.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,9 +59,16 @@ class Account(BaseModel):
         if self.limit.tokens_per_minute is not None:
             rates.append(self.limit.tokens_per_minute / 60 / (self.tokens or FIRST_TOKENS))
         rate = min(rates) * self.share if rates else None
-        if now < self.until:
+        if self.slowed_until(now) is not None:
             return self.slow if rate is None else min(rate, self.slow)
         return rate
+
+    def slowed_until(self, now: float) -> float | None:
+        """When the provider is asked again that asked to be left alone; None if it is not left
+        alone.
+        """
+        # A time that lies further ahead is of a host whose clock is: nobody waits for that.
+        return self.until if now < self.until <= now + LONGEST_SECONDS else None
 
 
 async def account_of(client: Client, queue: str) -> tuple[Account, float | None]:

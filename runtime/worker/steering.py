@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from runtime.server.rates import Account
+from runtime.server.rates import LONGEST_SECONDS, Account
 
 WEIGHT = 0.2
 """The weight of a look's calls in the average of what a call uses."""
@@ -15,8 +15,8 @@ WEIGHT = 0.2
 NO_WORD_SECONDS = 5.0
 """How long a provider is left alone that refuses and does not say for how long."""
 
-# A header may tell of hours; after this the provider is asked again.
-LONGEST_SECONDS = 600.0
+_CLOCKS_APART = 60.0
+"""By how many seconds the clocks of hosts may differ without one's wish being given up for it."""
 
 CUT, RISE, LEAST_SHARE = 0.7, 1.05, 0.1
 """The part of its rate that a queue keeps after a refusal, by how much it rises again at each look,
@@ -89,13 +89,19 @@ def steered(account: Account, meter: Meter, now: float) -> Account:
         mean = meter.tokens / meter.calls
         known = account.tokens
         change["tokens"] = round(mean if not known else known + WEIGHT * (mean - known), 1)
+    known_until = account.slowed_until(now)
+    if account.until > now + LONGEST_SECONDS + _CLOCKS_APART:
+        # It would hold after all, once time has come there.
+        change |= {"until": 0.0, "slow": 0.0}
     if meter.quiet > 0:
         quiet = min(meter.quiet, LONGEST_SECONDS)
-        if now + quiet > account.until:
-            change |= {"until": round(now + quiet, 1), "slow": round(1 / max(quiet, 1.0), 6)}
+        if known_until is None or now + quiet > known_until:
+            # Rounded up it would be further ahead than counts.
+            until = min(round(now + quiet, 1), now + LONGEST_SECONDS)
+            change |= {"until": until, "slow": round(1 / max(quiet, 1.0), 6)}
     if meter.refused:
         change["share"] = max(round(account.share * CUT, 4), LEAST_SHARE)
     # No sooner: while a provider is left alone, nothing shows that it takes more.
-    elif now >= account.until and account.share < 1.0:
+    elif known_until is None and account.share < 1.0:
         change["share"] = min(round(account.share * RISE, 4), 1.0)
     return account.model_copy(update=change)

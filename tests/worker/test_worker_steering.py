@@ -95,6 +95,36 @@ def test_a_queue_is_slow_for_ten_minutes_at_most(told: float, slowed: float) -> 
     assert steered(Account(limit=Limit(concurrent=4)), meter, NOW).until == NOW + slowed
 
 
+def test_the_longest_wait_counts_at_any_moment() -> None:
+    """Rounding makes it no longer than counts."""
+    meter = Meter()
+    meter.refuse(3_600.0)
+    now = NOW + 0.0625
+    assert steered(Account(limit=Limit(concurrent=4)), meter, now).rate(now) == 0.001667
+
+
+def test_a_clock_that_is_ahead_slows_nobody_else() -> None:
+    """What it has written does not count once its time has come either; what is heard here does."""
+    ahead, heard = Meter(), Meter()
+    ahead.refuse(20.0)
+    heard.refuse(10.0)
+    written = steered(Account(limit=Limit(requests_per_minute=600)), ahead, NOW + 3_600)
+    assert written.slowed_until(NOW + 3_600) == NOW + 3_620
+    assert (written.slowed_until(NOW), written.rate(NOW)) == (None, pytest.approx(7.0))
+    seen = steered(written, Meter(), NOW)
+    assert (seen.until, seen.rate(NOW + 3_610)) == (0.0, pytest.approx(7.35))
+    assert steered(written, heard, NOW).slowed_until(NOW) == NOW + 10
+
+
+def test_a_clock_that_is_a_little_ahead_is_believed() -> None:
+    """The longest wait that such a host has written counts within moments."""
+    meter = Meter()
+    meter.refuse(600.0)
+    written = steered(Account(limit=Limit(concurrent=4)), meter, NOW + 2)
+    seen = steered(written, Meter(), NOW)
+    assert (seen.rate(NOW), seen.rate(NOW + 2)) == (None, 0.001667)
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
