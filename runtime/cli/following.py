@@ -19,7 +19,7 @@ from runtime.cli.differences import explained_in, lines_of
 from runtime.cli.exit_codes import DIFFERENCE, INTERRUPTED, exit_code
 from runtime.cli.interrupts import Interrupts
 from runtime.cli.output import json_document, note, say
-from runtime.cli.reporters import outcome_line
+from runtime.cli.reporters import outcome_line, silence_line
 from runtime.client.resets import Reset, outcome_of_reset
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
@@ -122,9 +122,17 @@ async def _worked(
     connection: Connection, store: ObjectStore, started: list[Started], interrupts: Interrupts
 ) -> list[Result] | None:
     """Have a worker of each queue until all runs have ended; None if the user interrupts."""
+    told = False
+
+    def silent(reason: str) -> None:
+        nonlocal told
+        # Said once, however often it is asked again, and for how many runs.
+        if not told:
+            note(silence_line(reason))
+        told = True
 
     async def one(each: Started) -> Result:
-        outcome = await outcome_of_reset(connection.client, each.made)
+        outcome = await outcome_of_reset(connection.client, each.made, silent)
         return await asyncio.to_thread(_result, store, each, outcome)
 
     async with AsyncExitStack() as workers:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -40,6 +40,8 @@ from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.own_runs import describe
+from runtime.client.restarts import is_passing
+from runtime.client.watch import POLL_SECONDS
 from runtime.job.stops import JobStatus
 from runtime.server.authentic import KEYS, encryption_keys, missing_keys
 from workflows.messages import JobOutcome
@@ -130,10 +132,13 @@ async def _check_other_tries(
         )
 
 
-async def outcome_of_reset(client: Client, made: Reset) -> JobOutcome:
+async def outcome_of_reset(
+    client: Client, made: Reset, silent: Callable[[str], None] = lambda reason: None
+) -> JobOutcome:
     """How the run ended, or the last of those in which it went on.
 
-    Waits for it; a worker must be there.
+    Waits for it; a worker must be there. A server that does not answer is waited for too, and
+    ``silent`` is told its reason each time.
 
     Raises:
         ServerError: if another reset, or a termination, ended it: its steps stay in the archive.
@@ -142,8 +147,15 @@ async def outcome_of_reset(client: Client, made: Reset) -> JobOutcome:
         job_workflow_id(made.key), run_id=made.run, result_type=JobOutcome
     )
     try:
-        outcome: JobOutcome = await handle.result()
-        return outcome
+        while True:
+            try:
+                outcome: JobOutcome = await handle.result()
+                return outcome
+            except RPCError as error:
+                if not is_passing(error):
+                    raise
+                silent(error.message)
+                await asyncio.sleep(POLL_SECONDS)
     except WorkflowFailureError as error:
         if isinstance(error.cause, TerminatedError):
             raise ServerError(

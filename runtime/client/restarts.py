@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from temporalio.service import RPCError, RPCStatusCode
 
+from runtime.server.away import is_away
+
 Answer = TypeVar("Answer")
 
 TRIES = 6
@@ -14,24 +16,12 @@ TRIES = 6
 machine takes longer than that to start one.
 """
 
-
 _BUSY = {
     RPCStatusCode.DEADLINE_EXCEEDED,
     RPCStatusCode.RESOURCE_EXHAUSTED,
     RPCStatusCode.CANCELLED,
 }
 """What a server answers that is busy or just begins: the jobs are safe in it."""
-
-_BROKEN_OFF = ("transport error", "h2 protocol error", "error reading a body from connection")
-"""What the SDK's core says, as of an error that it does not know, of a request whose server died
-before it had answered.
-"""
-
-
-def is_away(error: RPCError) -> bool:
-    """Whether no server has answered, as while it is started again."""
-    broken_off = error.status is RPCStatusCode.UNKNOWN and error.message.startswith(_BROKEN_OFF)
-    return broken_off or error.status is RPCStatusCode.UNAVAILABLE
 
 
 def is_passing(error: RPCError) -> bool:

@@ -28,6 +28,7 @@ from runtime.server.authentic import (
     key_of,
     signed_converter,
 )
+from runtime.server.away import is_away
 from runtime.server.embedded import (
     NAMESPACE,
     ServerState,
@@ -168,9 +169,8 @@ def _told_as_server_error(address: str) -> Iterator[None]:
     except NotSigned as error:
         raise InputError(error.message) from error
     except RPCError as error:
-        raise ServerError(
-            f"the Temporal server at {address} answered {error.status.name}: {_reason(error)}"
-        ) from error
+        how = "does not answer" if is_away(error) else f"answered {error.status.name}"
+        raise ServerError(f"the Temporal server at {address} {how}: {_reason(error)}") from error
 
 
 @asynccontextmanager

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home
 from runtime.server import connection
 from runtime.server.authentic import key_of, signed_converter
-from runtime.server.connection import Target, connect, load_profile
+from runtime.server.connection import Target, _told_as_server_error, connect, load_profile
 from runtime.server.embedded import ServerState, server_status
 from runtime.server.leaving import HAND_OVER_SECONDS, leave_in_order
 from tests.local.helpers import kill_at_once
@@ -40,6 +41,23 @@ async def refusal(target: Target) -> str:
         async with connect(target):
             pass
     return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "told"),
+    [
+        (RPCStatusCode.UNAVAILABLE, "tcp connect error", "does not answer: tcp connect error"),
+        (RPCStatusCode.UNKNOWN, "transport error", "does not answer: transport error"),
+        (RPCStatusCode.PERMISSION_DENIED, "no", "answered PERMISSION_DENIED: no"),
+    ],
+)
+def test_a_server_that_has_not_answered_is_not_said_to_have(
+    status: RPCStatusCode, said: str, told: str
+) -> None:
+    """Users look for what is wrong elsewhere."""
+    with pytest.raises(ServerError) as caught, _told_as_server_error("there:7233"):
+        raise RPCError(said, status, b"")
+    assert str(caught.value) == f"the Temporal server at there:7233 {told}"
 
 
 @pytest.mark.usefixtures("profiles")
