@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from runtime.base.errors import InputError
+from runtime.base.spec.models import Budget
 from runtime.jobsfile.load import load_jobs_file
+from runtime.jobsfile.overrides import budget_override
 
 Refuse = Callable[..., str]
 NAMES = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
@@ -71,6 +73,63 @@ TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
             ),
         ),
         ("history: 900", "jobs[0].history: unknown key here; it belongs in 'sections'"),
+        (
+            "retry: {attemps: 3}",
+            "jobs[0].retry.attemps: unknown key; did you mean 'attempts'?",
+        ),
+        ("retry: {wall: 3}", "jobs[0].retry.wall: unknown key; did you mean 'stall'?"),
+        (
+            "retry: {zzz: 3}",
+            (
+                "jobs[0].retry.zzz: unknown key; expected one of on, times, attempts, time,"
+                " first_byte, stall"
+            ),
+        ),
+        (
+            "spawn: {wall: 1h}",
+            (
+                "jobs[0].spawn.wall: unknown key; expected one of max, depth, turns, tokens, usd,"
+                " model"
+            ),
+        ),
+        (
+            "mcp: {d: {commnd: [x]}}",
+            "jobs[0].mcp.d.commnd: unknown key; did you mean 'command'?",
+        ),
+        (
+            "mcp: {budget: {zzz: 1}}",
+            (
+                "jobs[0].mcp.budget.zzz: unknown key; expected one of command, directory, url, env,"
+                " token, timeout, effects"
+            ),
+        ),
+        ("redact: {zzz: 1}", "jobs[0].redact.zzz: unknown key; expected one of env, patterns"),
+        (
+            "approvals: {zzz: 1}",
+            "jobs[0].approvals.zzz: unknown key; expected one of tools, sh, wait, otherwise",
+        ),
+        (
+            "summary_model: {name: y, price: {input: 1, output: 1, zzz: 1}}",
+            (
+                "jobs[0].summary_model.price.zzz: unknown key; expected one of input, output,"
+                " cache_read, cache_write"
+            ),
+        ),
+        (
+            "condenser: {kind: summary, model: {name: y, price: {input: 1, output: 1, kind: 1}}}",
+            ("jobs[0].condenser.model.price.kind: unknown key here; it belongs in 'condenser'"),
+        ),
+        (
+            "budget: {summary_model: y}",
+            (
+                "jobs[0].budget.summary_model: unknown key here; it belongs in a job or in"
+                " 'defaults'"
+            ),
+        ),
+        (
+            "budget: {store: y}",
+            "jobs[0].budget.store: unknown key here; it belongs at the top of the file",
+        ),
         ("budget: 4", "jobs[0].budget: expected a mapping, got 4"),
         ("budget:", "jobs[0].budget: expected a value, got nothing; leave the key out instead"),
         ("turns: 4", "jobs[0].turns: unknown key here; it belongs in 'budget'"),
@@ -158,6 +217,19 @@ def test_a_wrong_line_of_a_job(refuse: Refuse, line: str, message: str) -> None:
         (f"concurrency: 0\njobs:\n- {{{GOOD}}}\n", "1: concurrency: expected a number of at least 1, got 0"),
         (f"concurency: 1\njobs:\n- {{{GOOD}}}\n", "1: concurency: unknown key; did you mean 'concurrency'?"),
         (f"model: x\njobs:\n- {{{GOOD}}}\n", "1: model: unknown key here; it belongs in a job or in 'defaults'"),
+        (f"history: 900\njobs:\n- {{{GOOD}}}\n", "1: history: unknown key here; it belongs in 'sections' of a job or of 'defaults'"),
+        (f"turns: 9\njobs:\n- {{{GOOD}}}\n", "1: turns: unknown key here; it belongs in 'budget'"),
+        (f"budget: {{deadline: 8h}}\njobs:\n- {{{GOOD}}}\n", "1: budget.deadline: unknown key here; it belongs in 'budget' of a job or of 'defaults'"),
+        (f"budget: {{zzz: 8}}\njobs:\n- {{{GOOD}}}\n", "1: budget.zzz: unknown key; expected one of turns, tokens, usd, wall"),
+        (f"on_finish: {{foo: 1}}\njobs:\n- {{{GOOD}}}\n", "1: on_finish.foo: unknown key; expected one of command, webhook, events, timeout"),
+        (f"limits: {{foo: {{}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.foo: unknown key; expected one of models, tools"),
+        (f"limits: {{model: {{}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.model: unknown key; did you mean 'models'?"),
+        (f"limits: {{models: {{x: {{zzz: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.zzz: unknown key; expected one of requests_per_minute, tokens_per_minute, concurrent"),
+        (f"limits: {{models: {{x: {{concurrency: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.concurrency: unknown key; did you mean 'concurrent'?"),
+        (f"limits: {{models: {{x: {{tools: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.tools: unknown key here; it belongs in 'limits'"),
+        (f"defaults: {{retry: {{zzz: 1}}}}\njobs:\n- {{{GOOD}}}\n", "1: defaults.retry.zzz: unknown key; expected one of on, times, attempts, time, first_byte, stall"),
+        (f"defaults: {{workspace: {{form: a}}}}\njobs:\n- {{{GOOD}}}\n", "1: defaults.workspace.form: unknown key; did you mean 'from'?"),
+        (f"defaults: {{jobs: []}}\njobs:\n- {{{GOOD}}}\n", "1: defaults.jobs: unknown key here; it belongs at the top of the file"),
         (f"defaults: {{goal: g}}\njobs:\n- {{{GOOD}}}\n", "1: defaults.goal: unknown key here; it belongs in a job"),
         (f'"a\\tb": 1\njobs:\n- {{{GOOD}}}\n', "1: ['a\\tb']: unknown key; expected one of batch, concurrency, store, budget, limits, priority, on_finish, tools_path, defaults, jobs"),
         ("jobs:\n- {id: a, goal: '  ', workspace: src, model: x}\n", "2: jobs[0].goal: expected a text that says what to do, got an empty one"),
@@ -187,6 +259,13 @@ def test_a_wrong_line_of_a_job(refuse: Refuse, line: str, message: str) -> None:
 def test_a_wrong_file(refuse: Refuse, text: str, message: str) -> None:
     """What is wrong with the file as a whole is named in the same way."""
     assert refuse(text) == f"jobs.yaml:{message}"
+
+
+@pytest.mark.parametrize("key", ["store", "model", "zzz"])
+def test_a_budget_of_an_option_is_part_of_no_file(key: str) -> None:
+    """What its unknown keys are in a file helps nobody."""
+    with pytest.raises(InputError, match="expected one of turns, tokens, usd, wall, deadline"):
+        budget_override(f"{key}=3", Budget())
 
 
 def test_a_directory_of_tools_of_a_name_too_long_for_one(refuse: Refuse) -> None:
