@@ -37,7 +37,8 @@ class Unmatched:
             yield job
 
     def _ask(self, job: JobSpec) -> None:
-        others = [job.summary_model, *(condenser.model for condenser in job.condenser)]
+        # Not the model of summaries that the file names: 'none' is none.
+        others = [job.writer, *(condenser.model for condenser in job.condenser)]
         if job.spawn is not None:
             others.append(job.spawn.model)
         names = [job.model.name, *(model.name for model in others if model is not None)]

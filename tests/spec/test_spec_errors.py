@@ -295,6 +295,20 @@ def test_limits_that_no_job_is_under(refuse: Refuse) -> None:
     )
 
 
+def test_a_limit_of_no_model_bounds_nothing(refuse: Refuse) -> None:
+    """'none' in place of a model of summaries is no model of the job."""
+    assert refuse(
+        "limits: {models: {none: {concurrent: 1}, cheap: {concurrent: 1}}}\n"
+        "defaults: {workspace: src, model: openai/x}\n"
+        "jobs:\n"
+        "- {id: a, goal: g, summary_model: none}\n"
+        "- {id: b, goal: g, summary_model: cheap}\n"
+    ) == (
+        "jobs.yaml:1: limits.models.none: matches no model of the jobs; they have 'openai/x',"
+        " 'cheap'"
+    )
+
+
 def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
     """Of many models the first are named; without tools there are none."""
     jobs = [f"- {{id: j{n}, goal: g, workspace: src, model: m{n}}}\n" for n in range(30)]
