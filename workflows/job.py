@@ -55,7 +55,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import EARLIER, PACED, patched
+    from workflows.patches import EARLIER, PACED, WRITES, patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -165,7 +165,8 @@ class JobWorkflow(Ordered):
             self.ingest()
             await self.tick()
             reply = await self.call_model()
-            statement = self.job.receive(reply, self.moment.answers.clock(reply, self.moment.now))
+            clock = self.moment.answers.clock(reply, self.moment.now)
+            statement = self.job.receive(reply, clock, writes=patched(WRITES))
             if statement is not None:
                 await self.execute(statement)
                 self.job.record(statement, self.moment.now)

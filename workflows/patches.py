@@ -19,7 +19,10 @@ PACED = "messages-are-paced"
 STARTS_ONCE = "a-start-under-way-is-the-rerun"
 """A job that a batch is starting anew is not started anew once more for the end before."""
 
-AT_START = (STARTS_ONCE, PACED, EARLIER)
+WRITES = "statements-write-as-python-does"
+"""What ``open`` and ``write_text`` are given for writing in a statement counts."""
+
+AT_START = (WRITES, STARTS_ONCE, PACED, EARLIER)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """

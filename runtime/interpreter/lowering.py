@@ -78,6 +78,14 @@ _KEYWORD_CALLS = {
     ("open", "errors"): ("_open", "holdfast_path_open"),
     ("open", "encoding"): ("_open", "holdfast_path_open"),
 }
+_WRITING_CALLS = {
+    ("write_text", "data"): ("_writes", "holdfast_write_text"),
+    ("write_text", "encoding"): ("_writes", "holdfast_write_text"),
+    ("write_text", "errors"): ("_writes", "holdfast_write_text"),
+    ("write_text", "newline"): ("_writes", "holdfast_write_text"),
+}
+"""Those of ``_KEYWORD_CALLS`` that a run has by the patch ``WRITES``."""
+
 _FUNCTION_CALLS = {
     "sorted": ("_sorted", "holdfast_sorted", frozenset()),
     "max": ("_sorted", "holdfast_max", frozenset()),
@@ -137,11 +145,15 @@ class Lowered:
 
 
 def lower(
-    source: str, before: tuple[str, ...] = (), names: frozenset[str] = frozenset()
+    source: str,
+    before: tuple[str, ...] = (),
+    names: frozenset[str] = frozenset(),
+    *,
+    writes: bool = True,
 ) -> Lowered:
     """``source`` in terms of what the interpreter has, and of the pieces that the session had
     ``before``. ``names`` are those of the job's MCP servers, and ``OutcomeUnknown`` if it knows
-    that.
+    that. Without ``writes`` it is lowered as for runs from before the patch of that name.
 
     What the host's parser does not take is left as it is.
     """
@@ -150,7 +162,7 @@ def lower(
         return as_it_is
     try:
         tree = tree_of(source)
-        lowering = _Lowering(source)
+        lowering = _Lowering(source, writes=writes)
         # The parser may make the name of other letters, and each walk through the tree is dear.
         opens = "open" in source or not source.isascii()
         lowering.loads = opens and _hands_files_on(tree)
@@ -205,8 +217,9 @@ class _Text:
 class _Lowering(ast.NodeVisitor):
     """Collects edits (start, end, text) in the order in which they apply where they meet."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, writes: bool) -> None:
         self.source, self.text = source, _Text(source)
+        self.writes = writes
         self.edits: list[tuple[int, int, str]] = []
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
@@ -297,7 +310,7 @@ class _Lowering(ast.NodeVisitor):
             return
         if self._in_parentheses(node):
             # Written anew without them.
-            plain = lower(ast.unparse(node))
+            plain = lower(ast.unparse(node), writes=self.writes)
             self.need(*plain.pieces)
             self.edit(self.text.start(node), self.text.end(node), plain.source)
             return
@@ -355,7 +368,7 @@ class _Lowering(ast.NodeVisitor):
                 continue
             text = ast.unparse(value.value)
             had = (*["_len"] * self.lengths, *["_enum"] * self.enums)
-            inner = lower(text, had, self.names)
+            inner = lower(text, had, self.names, writes=self.writes)
             changed = changed or inner.source != text
             self.need(*inner.pieces)
             # The codes of !r, !a and !s.
@@ -511,11 +524,8 @@ class _Lowering(ast.NodeVisitor):
     def _method_call(
         self, node: ast.Call, function: ast.Attribute, keywords: set[str | None]
     ) -> None:
-        unbound = (
-            isinstance(function.value, ast.Name)
-            and function.value.id in _TYPES
-            and function.attr in _METHODS
-        )
+        of_type = isinstance(function.value, ast.Name) and function.value.id in _TYPES
+        unbound = of_type and function.attr in _METHODS
         if isinstance(function.value, ast.Name) and function.value.id in self.names:
             self._called(node, f"{SERVER_CALL}({function.value.id!r}, {function.attr!r}")
             return
@@ -523,6 +533,11 @@ class _Lowering(ast.NodeVisitor):
         for keyword in keywords:
             if keyword is not None and (function.attr, keyword) in _KEYWORD_CALLS:
                 answered = (*_KEYWORD_CALLS[function.attr, keyword], "")
+            if self.writes and keyword is not None and (function.attr, keyword) in _WRITING_CALLS:
+                answered = (*_WRITING_CALLS[function.attr, keyword], "")
+        # An encoding may stand in its place; in ``Path.write_text(path, text)`` it is the text.
+        if self.writes and function.attr == "write_text" and len(node.args) > 1 and not of_type:
+            answered = ("_writes", "holdfast_write_text", "")
         if function.attr in _OF_SEVERAL and not _is_one(node.args):
             answered = _OF_SEVERAL[function.attr]
         if answered is not None:

@@ -235,6 +235,7 @@ class StatementRun:
     hidden: frozenset[str]
     shown_chars: int = output.SHOWN_CHARS
     servers: frozenset[str] = frozenset()
+    writes: bool = True
     spent_ms: int = 0
     parts: list[tuple[str, str]] = field(default_factory=list)
     exception: ExceptionInfo | None = None
@@ -254,7 +255,7 @@ class StatementRun:
 
     def __post_init__(self) -> None:
         names = self.servers | (self.hidden & {OUTCOME_UNKNOWN})
-        self._lowered = lower(self.source, self.before.pieces, names)
+        self._lowered = lower(self.source, self.before.pieces, names, writes=self.writes)
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, from the effect that ``answer`` answers, or from

@@ -542,8 +542,8 @@ class Job:
         self.ledger.told(prompt.told)
         self.fitter.called(reply.usage)
 
-    def receive(self, reply: ModelReply, now: float) -> JobStatement | None:
-        """The statement that the reply asks for.
+    def receive(self, reply: ModelReply, now: float, *, writes: bool = True) -> JobStatement | None:
+        """The statement that the reply asks for; ``writes`` is as in ``JobStatement``.
 
         Without one, the model is told what is wrong or that nobody is there.
         """
@@ -564,7 +564,9 @@ class Job:
         self.last_statement = parsed.statement
         self._append(self._action(reply, parsed))
         lend = None if self.spec.spawn is None else self._lend
-        return JobStatement(self.desk, parsed.statement, parsed.tool_call_id, now, lend)
+        return JobStatement(
+            self.desk, parsed.statement, parsed.tool_call_id, now, lend, writes=writes
+        )
 
     def record(self, statement: JobStatement, now: float) -> None:
         """Append the statement's execution and its events; a ``finish`` in a statement that ended

@@ -36,7 +36,8 @@ PATH_CHARS = 200
 
 class JobStatement:
     """A statement between its stretches and effects. ``now`` is workflow time in seconds, ``lend``
-    has a budget for a sub-job (None: it may start none).
+    has a budget for a sub-job (None: it may start none). ``writes``: files as Python does; False
+    for histories of before the patch ``WRITES``.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class JobStatement:
         tool_call_id: str | None,
         now: float,
         lend: Lend | None = None,
+        *,
+        writes: bool = True,
     ) -> None:
         self._desk = desk
         self.tool_call_id = tool_call_id
@@ -64,7 +67,7 @@ class JobStatement:
         self._aborted = False
         self._version = desk.workspace
         self._host = _host(desk, now, lend)
-        self._run = _run(desk, source, self._host, spawn=lend is not None)
+        self._run = _run(desk, source, self._host, spawn=lend is not None, writes=writes)
 
     def checks(self, bounded: Callable[[], bool]) -> None:
         """Whether its checks by schemas are bounded, asked where one refuses something."""
@@ -188,7 +191,7 @@ def _host(desk: Desk, now: float, lend: Lend | None) -> JobHost:
     )
 
 
-def _run(desk: Desk, source: str, host: JobHost, *, spawn: bool) -> StatementRun:
+def _run(desk: Desk, source: str, host: JobHost, *, spawn: bool, writes: bool) -> StatementRun:
     """The run of a statement, which goes on from the desk's session."""
     names = {tool.name for tool in desk.spec.tools}
     if any_once(desk.spec.tools, desk.servers):
@@ -205,6 +208,7 @@ def _run(desk: Desk, source: str, host: JobHost, *, spawn: bool) -> StatementRun
         # Names that a statement cannot bind: without them the job could not go on.
         hidden=api.names(hands=hands, spawn=spawn) | names | servers,
         servers=servers,
+        writes=writes,
         shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
     )
 

@@ -27,6 +27,14 @@ except ValueError:
 finish(made)
 """
 
+WRITES = """
+from pathlib import Path
+try:
+    Path('t').write_text('a', encoding='utf-8')
+except Exception as error:
+    finish(str(error))
+"""
+
 
 async def test_a_job_of_before_has_what_functions_made_then(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
@@ -36,6 +44,17 @@ async def test_a_job_of_before_has_what_functions_made_then(
         then.setattr(workflow, "patched", lambda _: False)
         assert await result(stage) == 4_004_000
     assert await result(stage) == "too much"
+    await stage.replay_all()
+
+
+async def test_a_job_of_before_has_no_keywords_for_what_it_writes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its history has no call of the workspace there, and replays."""
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        assert await result(stage, WRITES) == "write_text() takes exactly one argument (1 given)"
+    assert await result(stage, WRITES) == "the workspace is read-only: 't'"
     await stage.replay_all()
 
 
@@ -56,9 +75,9 @@ async def test_a_run_is_marked_as_it_begins_alone(
     await stage.replay_all()
 
 
-async def result(stage: Stage) -> Any:
+async def result(stage: Stage, source: str = INDENTS) -> Any:
     """Of a job of its own."""
-    outcome, archive = await stage.run([INDENTS])
+    outcome, archive = await stage.run([source])
     end = archive.end(outcome.run)
     assert end is not None
     return end.result

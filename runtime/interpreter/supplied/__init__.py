@@ -23,7 +23,9 @@ from runtime.base.syntax import tree_of
 from runtime.interpreter.supplied import pure
 
 VERSION = 1
-"""To be raised by every change of a piece or of what a statement is lowered to."""
+"""To be raised by every change of a piece or of what a statement is lowered to, but for one that
+runs of before do not get: a piece of its own, and ``patched`` (``writes`` of ``lowering.lower``).
+"""
 
 PREFIX = "holdfast_"
 BUILT_IN = f"{PREFIX}b_"

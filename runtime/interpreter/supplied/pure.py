@@ -206,6 +206,12 @@ def _decode(data: bytes, encoding: str, errors: str) -> str:
     return data.decode(encoding, errors)
 
 
+def _encode(text: str, encoding: str, errors: str) -> bytes:
+    if codecs.lookup(encoding).name in ("punycode", "idna"):
+        comparable(text, text)
+    return text.encode(encoding, errors)
+
+
 def _lines(function: Callable[..., Any]) -> Callable[..., list[str]]:
     def made(a: list[str], b: list[str], *args: Any) -> list[str]:
         comparable(a, b)
@@ -248,6 +254,7 @@ _MODULES: Mapping[str, Any] = {
 
 _OTHERS: Mapping[str, Callable[..., Any]] = {
     "codecs.decode": _decode,
+    "codecs.encode": _encode,
     "difflib.unified_diff": _lines(difflib.unified_diff),
     "difflib.context_diff": _lines(difflib.context_diff),
     "difflib.ndiff": _ndiff,
