@@ -83,9 +83,15 @@ def asked(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ChangeReq
 
 
 def asked_of_system(
-    operation: str, path: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    operation: str,
+    path: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    binary: bool = True,
 ) -> ChangeRequest:
-    """The question of a call of ``open``, ``os`` or ``pathlib`` that writes.
+    """The question of a call of ``open``, ``os`` or ``pathlib`` that writes. Without ``binary``
+    each file is opened for text, as runs from before the patch ``WRITES`` have it.
 
     Raises:
         Refused: if it is none that a workspace has.
@@ -93,10 +99,12 @@ def asked_of_system(
     match operation:
         case "open":
             mode = os_values.open_mode(args, kwargs)
+            # By what is written first, which is nothing, it is known what may be written then.
+            nothing = _data(operation, b"" if binary and "b" in mode else "")
             # To open a file for writing empties it, as in Python, also if nothing is written then.
             if "w" in mode:
-                return _request("write", path, {"text": "", "parents": False})
-            return _request("append", path, {"text": ""})
+                return _request("write", path, {**nothing, "parents": False})
+            return _request("append", path, nothing)
         case "Path.write_text" | "Path.write_bytes":
             return _request("write", path, {**_data(operation, args[0]), "parents": False})
         case "Path.append_text" | "Path.append_bytes":
@@ -127,6 +135,7 @@ def resumed_with(operation: str, request: ChangeRequest, value: Any) -> Any:
             return CommandResult(**value)
         case "open":
             mode = "w" if request.operation == "write" else "a"
+            mode += "b" if "data" in request.arguments else ""
             return MontyFileHandle(os_values.virtual_path(request.path), mode)
         case "Path.write_text" | "Path.append_text":
             return len(request.arguments["text"])

@@ -132,6 +132,7 @@ class JobHost:
     ``lend`` has a budget for a sub-job, if it may start any. ``bounded`` is asked where a schema or
     a result is refused: False for what was checked before such checks were bounded;
     ``bounded_functions`` where a function of the standard library fails that the host computes.
+    ``writes`` is False for runs from before the patch ``WRITES``, which write no bytes by ``open``.
     """
 
     graph: ContextGraph
@@ -145,6 +146,7 @@ class JobHost:
     lend: Lend | None = None
     bounded: Callable[[], bool] = lambda: True
     bounded_functions: Callable[[], bool] = lambda: True
+    writes: bool = True
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -271,7 +273,10 @@ class JobHost:
         if os_values.would_write(operation, args[1:], kwargs):
             if self.outputs is not None:
                 return self._change(
-                    operation, lambda: hands.asked_of_system(operation, path, args[1:], kwargs)
+                    operation,
+                    lambda: hands.asked_of_system(
+                        operation, path, args[1:], kwargs, binary=self.writes
+                    ),
                 )
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
         # What was opened came with its content: reading it is no second effect.

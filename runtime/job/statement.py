@@ -66,7 +66,7 @@ class JobStatement:
         self._before = desk.graph.snapshot()
         self._aborted = False
         self._version = desk.workspace
-        self._host = _host(desk, now, lend)
+        self._host = _host(desk, now, lend, writes=writes)
         self._run = _run(desk, source, self._host, spawn=lend is not None, writes=writes)
 
     def checks(self, bounded: Callable[[], bool]) -> None:
@@ -176,7 +176,7 @@ class JobStatement:
         return execution, tuple(self._host.touched)
 
 
-def _host(desk: Desk, now: float, lend: Lend | None) -> JobHost:
+def _host(desk: Desk, now: float, lend: Lend | None, *, writes: bool) -> JobHost:
     """What a statement on this desk calls."""
     return JobHost(
         graph=desk.graph,
@@ -188,6 +188,7 @@ def _host(desk: Desk, now: float, lend: Lend | None) -> JobHost:
         outputs=desk.outputs if desk.spec.writable is not None else None,
         on_files=frozenset(tool.name for tool in desk.spec.tools if tool.workspace),
         lend=lend,
+        writes=writes,
     )
 
 

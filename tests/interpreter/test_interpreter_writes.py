@@ -5,7 +5,7 @@ Python writes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -14,7 +14,10 @@ from plain_loop import PlainLoop, statements
 from activities.contracts import WorkspaceChanged
 from activities.hands import _data
 from runtime.base.spec.models import Writable
-from runtime.interpreter.host import Effect, EffectKind
+from runtime.context.graph import ContextGraph
+from runtime.interpreter.hands import Outputs
+from runtime.interpreter.host import Effect, EffectKind, ReturnValue
+from runtime.interpreter.job_host import JobHost
 from runtime.interpreter.lowering import lower
 
 IMPORT = "from pathlib import Path\n"
@@ -74,6 +77,10 @@ def python_wrote(source: str, directory: Path, monkeypatch: pytest.MonkeyPatch) 
         "Path('t').write_text('é\\n', encoding='utf-8-sig')",
         "(Path('.') / 't').write_text('é\\n', encoding='latin-1')",
         "Path('t').write_text('é\\n', encoding='ascii', errors='ignore')",
+        "with open('t', 'wb') as f:\n    f.write(b'\\xff')\n    f.write(b'\\n')",
+        "f = open('t', mode='bw')\nf.close()",
+        "for n in range(2):\n    with Path('t').open('ab') as f:\n        f.write(b'\\xfe\\r\\n')",
+        "with open('t', 'w') as f:\n    f.write('é\\n')",
         "[Path(n).write_text(f'{n}\\n', encoding='utf-8') for n in 'ab']",
     ],
 )
@@ -108,12 +115,29 @@ def test_a_method_of_that_name_of_a_statements_own_class_is_called_as_it_is(wrot
         ("Path('t').write_text('é', encoding='ascii')", "ordinal not in range"),
         ("Path('t').write_text('é', encoding='no-such')", "unknown encoding: no-such"),
         ("Path('t').write_text('a', newline='a')", "ValueError: illegal newline value: 'a'"),
+        ("open('t', 'wb').write('a')", "TypeError: a bytes-like object is required, not 'str'"),
+        ("open('t', 'w').write(b'a')", "TypeError: write() argument must be str, not bytes"),
         ("Path('t').write_text(b'a', encoding='utf-8')", "TypeError: data must be str, not bytes"),
     ],
 )
 def test_what_cannot_be_written_is_told(source: str, told: str, wrote: Wrote) -> None:
     """As Python tells it."""
     assert told in wrote(source)[0]
+
+
+@pytest.mark.parametrize(("mode", "operation"), [("wb", "write"), ("ab", "append")])
+def test_a_file_opened_for_bytes_was_one_for_text(mode: str, operation: str) -> None:
+    """In a run of before, whose history has what came of it."""
+    for before, data, then in [(True, "text", ""), (False, "data", "b")]:
+        host = JobHost(
+            ContextGraph(len), frozenset(), None, 1, 0.0, outputs=Outputs(), writes=not before
+        )
+        effect = host.system("open", (PurePosixPath("/workspace/t"), mode), {})
+        assert isinstance(effect, Effect)
+        assert (effect.request.operation, effect.request.arguments[data]) == (operation, "")
+        answer = host.answered(effect, WorkspaceChanged(version="v"))
+        assert isinstance(answer, ReturnValue)
+        assert answer.value.mode == mode[0] + then
 
 
 @pytest.mark.parametrize(
