@@ -83,8 +83,13 @@ _WRITING_CALLS = {
     ("write_text", "encoding"): ("_writes", "holdfast_write_text"),
     ("write_text", "errors"): ("_writes", "holdfast_write_text"),
     ("write_text", "newline"): ("_writes", "holdfast_write_text"),
+    ("open", "errors"): ("_opens", "holdfast_path_opens"),
+    ("open", "encoding"): ("_opens", "holdfast_path_opens"),
 }
-"""Those of ``_KEYWORD_CALLS`` that a run has by the patch ``WRITES``."""
+"""What a run by the patch ``WRITES`` has in place of those of ``_KEYWORD_CALLS``."""
+
+_OPENS = ("_opens", "holdfast_opens", frozenset({"errors", "encoding"}))
+"""And in place of what ``_FUNCTION_CALLS`` has of ``open``."""
 
 _FUNCTION_CALLS = {
     "sorted": ("_sorted", "holdfast_sorted", frozenset()),
@@ -511,6 +516,8 @@ class _Lowering(ast.NodeVisitor):
             self._method_call(node, function, keywords)
             return
         wanted = _FUNCTION_CALLS.get(function.id) if isinstance(function, ast.Name) else None
+        if self.writes and isinstance(function, ast.Name) and function.id == "open":
+            wanted = _OPENS
         if self.lengths and isinstance(function, ast.Name) and function.id == "len":
             wanted = ("_len", "holdfast_len", frozenset())
         if self.enums and isinstance(function, ast.Name) and function.id == "isinstance":

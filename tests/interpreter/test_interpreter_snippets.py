@@ -47,7 +47,18 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    sorted([*supplied.MODULES, "_dates", "_enum", "_namedtuple", "_numbers", "_open", "_writes"]),
+    sorted(
+        [
+            *supplied.MODULES,
+            "_dates",
+            "_enum",
+            "_namedtuple",
+            "_numbers",
+            "_open",
+            "_opens",
+            "_writes",
+        ]
+    ),
 )
 def test_every_supplied_piece_can_be_fed(piece: str) -> None:
     """Also each by itself, with what it needs, and where a statement has bound the names of

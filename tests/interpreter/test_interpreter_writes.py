@@ -21,6 +21,7 @@ from runtime.interpreter.job_host import JobHost
 from runtime.interpreter.lowering import lower
 
 IMPORT = "from pathlib import Path\n"
+UTF_8 = "NotImplementedError: open() writes text as UTF-8 alone: use Path(path).write_text(text, "
 
 
 class Writing(PlainLoop):
@@ -81,6 +82,15 @@ def python_wrote(source: str, directory: Path, monkeypatch: pytest.MonkeyPatch) 
         "f = open('t', mode='bw')\nf.close()",
         "for n in range(2):\n    with Path('t').open('ab') as f:\n        f.write(b'\\xfe\\r\\n')",
         "with open('t', 'w') as f:\n    f.write('é\\n')",
+        "with open('t', 'w', encoding='UTF-8', newline='') as f:\n    f.write('é\\r\\n')",
+        "with open('t', mode='a', newline='\\n', errors='replace') as f:\n    f.write('é\\n')",
+        "with Path('t').open('w', encoding='utf8') as f:\n    f.write('é\\n')",
+        "with open('t', 'w', newline='\\r\\n', encoding='utf-8') as f:\n    f.write('é\\n\\r')",
+        "with open('t', 'a', newline='\\r', encoding=None) as f:\n    f.write('é\\n')",
+        "with open('t', 'w', newline='\\r\\n') as f:\n    f.write('é\\n')",
+        "with Path('t').open('w', -1, 'utf-8', newline='\\r\\n') as f:\n    f.write('é\\n')",
+        "with Path('t').open('w', newline='\\r\\n', encoding='utf-8') as f:\n    f.write('é\\n')",
+        "with Path('t').open('w', newline='') as f:\n    f.write('é\\n')",
         "[Path(n).write_text(f'{n}\\n', encoding='utf-8') for n in 'ab']",
     ],
 )
@@ -116,12 +126,15 @@ def test_a_method_of_that_name_of_a_statements_own_class_is_called_as_it_is(wrot
         ("Path('t').write_text('é', encoding='no-such')", "unknown encoding: no-such"),
         ("Path('t').write_text('a', newline='a')", "ValueError: illegal newline value: 'a'"),
         ("open('t', 'wb').write('a')", "TypeError: a bytes-like object is required, not 'str'"),
+        ("open('t', 'w', encoding='utf-16')", UTF_8 + "encoding='utf-16')"),
+        ("open('t', mode='a', encoding='latin-1')", UTF_8 + "encoding='latin-1')"),
+        ("Path('t').open('w', encoding='ascii')", UTF_8 + "encoding='ascii')"),
         ("open('t', 'w').write(b'a')", "TypeError: write() argument must be str, not bytes"),
         ("Path('t').write_text(b'a', encoding='utf-8')", "TypeError: data must be str, not bytes"),
     ],
 )
 def test_what_cannot_be_written_is_told(source: str, told: str, wrote: Wrote) -> None:
-    """As Python tells it."""
+    """As Python tells it, or with what to write instead; nothing is written."""
     assert told in wrote(source)[0]
 
 
@@ -138,6 +151,26 @@ def test_a_file_opened_for_bytes_was_one_for_text(mode: str, operation: str) -> 
         answer = host.answered(effect, WorkspaceChanged(version="v"))
         assert isinstance(answer, ReturnValue)
         assert answer.value.mode == mode[0] + then
+
+
+def test_what_is_read_is_read_in_its_encoding(wrote: Wrote) -> None:
+    """As ever, beside what is written; and a statement's own ``open`` is called as it is."""
+    source = (
+        "Path('t').write_text('é\\n', encoding='latin-1')\n"
+        "print(open('t', encoding='latin-1', newline='').read())\n"
+        "print(Path('t').open(encoding='latin-1').read(), open('t', newline=None, mode='rb').read())"
+        "\ndef open(*args, **kwargs):\n    return [args, kwargs]\n"
+        "print(open('t', 'w', encoding='utf-16'))"
+    )
+    told = "é\n\né\n b'\\xe9\\n'\n[('t', 'w'), {'encoding': 'utf-16'}]\n"
+    assert wrote(source)[0] == told
+
+
+def test_a_run_of_before_opens_what_it_opened_then() -> None:
+    """Whatever its encoding."""
+    source = "open('t', 'w', encoding='utf-16')"
+    assert lower(source, writes=False).pieces[-1] == "_open"
+    assert lower(source).pieces[-1] == "_opens"
 
 
 @pytest.mark.parametrize(
