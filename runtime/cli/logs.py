@@ -42,6 +42,9 @@ _FIELDS = re.compile(r" \(?\{'")
 half, bare by its core.
 """
 
+_CORE = "temporalio.core"
+"""What the SDK's Rust half logs to."""
+
 _STOPPED = "InterpreterStopped"
 
 _OURS = (
@@ -182,12 +185,31 @@ def log_in_lines(metrics: str | None = None) -> None:
         if address is not None:
             _configure_core(None, address)
         return
+    logging.basicConfig(level=logging.WARNING, handlers=[_shown(traced=traced), _file()])
+    _configure_core(logging.getLogger(_CORE), address)
+
+
+@cache
+def log_core() -> None:
+    """Log what the SDK's Rust half warns of to the state directory's log alone: by itself it writes
+    to stdout, between a command's results.
+
+    Changes nothing where ``log_in_lines`` said where it goes, or ``HOLDFAST_DEBUG`` is set.
+    """
+    if log_in_lines.cache_info().currsize or os.environ.get(DEBUG):
+        return
+    logger = logging.getLogger(_CORE)
+    logger.addHandler(_file())
+    logger.propagate = False
+    _configure_core(logger, None)
+
+
+def _file() -> _PrivateFile:
     file = _PrivateFile()
     file.setFormatter(
         logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
     )
-    logging.basicConfig(level=logging.WARNING, handlers=[_shown(traced=traced), file])
-    _configure_core(logging.getLogger("temporalio.core"), address)
+    return file
 
 
 def _shown(*, traced: bool) -> logging.Handler:

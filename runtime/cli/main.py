@@ -66,7 +66,7 @@ from runtime.cli.archive import hold as archive_hold
 from runtime.cli.archive import prune as archive_prune
 from runtime.cli.archive import release as archive_release
 from runtime.cli.exit_codes import INTERRUPTED
-from runtime.cli.logs import DEBUG
+from runtime.cli.logs import DEBUG, log_core
 from runtime.cli.options import with_connection_options
 from runtime.cli.output import note
 from runtime.cli.telemetry import end_traces
@@ -78,6 +78,7 @@ from runtime.cli.workspace import diff as workspace_diff
 from runtime.cli.workspace import export as workspace_export
 from runtime.cli.workspace import ls as workspace_ls
 from runtime.cli.workspace import patch as workspace_patch
+from runtime.server.leaving import before_connecting
 
 app = typer.Typer(
     name="holdfast",
@@ -217,6 +218,7 @@ def entry() -> NoReturn:
             # Whatever a model wrote can be printed, also where the terminal's encoding has no such
             # character.
             stream.reconfigure(errors="backslashreplace")
+    before_connecting(log_core)
     code = main(sys.argv[1:])
     # ``os._exit`` below runs nothing of what is to run at the end.
     end_traces()

@@ -36,7 +36,7 @@ from runtime.server.embedded import (
     server_in_use,
     server_status,
 )
-from runtime.server.leaving import leave_in_order
+from runtime.server.leaving import begin_connecting
 from runtime.server.process import ServerInfo
 from runtime.server.target import Target
 
@@ -210,7 +210,7 @@ async def _connect_to(
         ) from error
     config["namespace"] = namespace
     converter = signed_converter(await asyncio.to_thread(key_of, home), encryption)
-    leave_in_order()
+    begin_connecting()
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             client = await Client.connect(**config, data_converter=converter)
@@ -248,7 +248,8 @@ def _unreachable(address: str, reason: str) -> ServerError:
 
 
 def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+    kind = error.status.name if isinstance(error, RPCError) else type(error).__name__
+    text = " ".join(str(error).split()) or kind
     # The SDK's core prints its nested error values; the innermost one says what happened.
     inner = re.findall(r'(?:message|error): "([^"]+)"', text)
     return inner[-1] if inner else text

@@ -27,7 +27,7 @@ from runtime.base.errors import ServerError
 from runtime.base.home import Home
 from runtime.base.search_attributes import TYPES
 from runtime.server.binary import find_binary
-from runtime.server.leaving import leave_in_order
+from runtime.server.leaving import begin_connecting
 from runtime.server.process import (
     END_SECONDS,
     Launched,
@@ -325,7 +325,7 @@ async def _prepare(info: ServerInfo, alive: Callable[[], bool], seconds: float) 
 async def _service(info: ServerInfo) -> ServiceClient:
     from temporalio.service import ConnectConfig, ServiceClient
 
-    leave_in_order()
+    begin_connecting()
     return await ServiceClient.connect(ConnectConfig(target_host=info.address))
 
 

@@ -1,4 +1,4 @@
-"""How a process that used temporalio ends.
+"""How a process that uses temporalio begins to, and how it ends.
 
 temporalio's own threads hand results over and then give the interpreter's lock back. Where the
 interpreter is finalized in between, such a thread aborts the process, after all its work is done:
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import time
+from collections.abc import Callable
 from functools import cache
 
 HAND_OVER_SECONDS = 0.1
@@ -18,10 +19,26 @@ microseconds.
 """
 
 
+_before: list[Callable[[], None]] = []
+"""What is done before a connection is made."""
+
+
+def before_connecting(act: Callable[[], None]) -> None:
+    """Have ``act`` done before each connection of this process, which need not make one."""
+    _before.append(act)
+
+
+def begin_connecting() -> None:
+    """Called before a connection is made."""
+    for act in _before:
+        act()
+    leave_in_order()
+
+
 @cache
 def leave_in_order() -> None:
     """From now on, this process lets temporalio's threads go before the interpreter is finalized.
 
-    Called before a connection is made; the second call does nothing.
+    The second call does nothing.
     """
     atexit.register(time.sleep, HAND_OVER_SECONDS)

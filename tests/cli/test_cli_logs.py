@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.cli.logs import _Lines
+from tests.cli.refusing import refusing
 from tests.cli.terminal import on_a_terminal
 
 
@@ -133,3 +134,42 @@ def test_a_log_that_cannot_be_made_is_told_and_stops_nothing(tmp_path: Path) -> 
         " Not a directory; set HOLDFAST_HOME",
         "warning: a warning",
     ]
+
+
+_IMPATIENT = """
+import functools, sys
+from temporalio.client import Client
+from temporalio.service import RetryConfig
+Client.connect = functools.partial(
+    Client.connect, retry_config=RetryConfig(initial_interval_millis=1, max_interval_millis=1)
+)
+from holdfast.program import entry
+entry()
+"""
+"""The program, which asks a server again at once."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["pause", "b/j"], ["send", "b/j", "Hello."]])
+def test_what_the_core_logs_of_a_server_is_for_the_log_alone(
+    command: list[str], tmp_path: Path
+) -> None:
+    """Of a server that answers calls with an error, the SDK's Rust half says nothing where a
+    command prints its results.
+    """
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    with refusing(after=2) as address:
+        ended = subprocess.run(
+            [sys.executable, "-c", _IMPATIENT, *command, "--address", address],
+            env={**os.environ, "HOLDFAST_HOME": str(home)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert len(ended.stderr.splitlines()) == 1
+    assert ended.stderr.endswith(" does not answer: UNAVAILABLE\n")
+    told = (home / "holdfast.log").read_text()
+    assert " WARNING temporalio.core" in told
+    assert "retried 5 times" in told

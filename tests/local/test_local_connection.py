@@ -181,7 +181,7 @@ async def test_an_embedded_server_that_dies_each_time(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its log says why; the address is none that the user gave."""
-    monkeypatch.setattr(connection, "leave_in_order", lambda: kill_at_once(home))
+    monkeypatch.setattr(connection, "begin_connecting", lambda: kill_at_once(home))
     monkeypatch.setattr(connection, "CONNECT_TRIES", 2)
     assert (
         await refusal(Target())

@@ -186,10 +186,10 @@ async def test_a_server_that_is_killed_before_it_is_connected_to_is_started_agai
     def just_before() -> None:
         if not killed:
             killed.append(kill_at_once(home))
-        leave_in_order()
+        begin_connecting()
 
-    leave_in_order = connection.leave_in_order
-    monkeypatch.setattr(connection, "leave_in_order", just_before)
+    begin_connecting = connection.begin_connecting
+    monkeypatch.setattr(connection, "begin_connecting", just_before)
     async with connection.connect(Target(), home=home) as connected:
         await start_job(connected.client, "kept")
         info = local_process.read_info(home)
