@@ -83,9 +83,14 @@ def archive_id(store: ObjectStore) -> str:
     """The archive's own name, by which it is known under whatever address it is reached; made when
     first asked for.
     """
-    store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
-    # Read back: of two processes that ask first one has made it.
-    return str(json.loads(store.get(_ID))["id"])
+    # Looked up first: where the disk is full, what is there can be told all the same.
+    try:
+        known = store.get(_ID)
+    except ObjectMissing:
+        store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
+        # Read back: of two processes that ask first one has made it.
+        known = store.get(_ID)
+    return str(json.loads(known)["id"])
 
 
 def known_archive_id(store: ObjectStore) -> str | None:

@@ -11,7 +11,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import NotFound, ServerError
 from runtime.base.values import JobKey
 from runtime.cli.output import note
-from runtime.cli.stores import archive_of
+from runtime.cli.stores import archive_to_control
 from runtime.client.control import Control
 from runtime.client.waiting import waits
 from runtime.server.connection import connect, connect_if_up
@@ -22,7 +22,7 @@ async def with_job(
     name: str, target: Target, store: str | None, act: Callable[[Control, JobKey], Awaitable[None]]
 ) -> JobKey:
     """Do ``act`` with the job called ``name``; returns its name."""
-    objects = archive_of(store)
+    objects = archive_to_control(store)
     async with connect(target) as connection:
         control = Control(connection.client, objects)
         waiting = await _waiting(control, name)

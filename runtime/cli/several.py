@@ -124,7 +124,7 @@ async def _several(
     hold: BatchWish | None,
 ) -> Sequence[tuple[JobKey, str | None]]:
     from runtime.base.values import JobKey
-    from runtime.cli.stores import archive_of
+    from runtime.cli.stores import archive_to_control
     from runtime.client.control import Control
     from runtime.client.where import where as test_of
     from runtime.client.wishes import hold_batch
@@ -132,7 +132,7 @@ async def _several(
     from runtime.server.gathered import gathered
 
     test = test_of(where) if where is not None else None
-    objects = archive_of(store)
+    objects = archive_to_control(store)
     async with connect(target) as connection:
         control = Control(connection.client, objects)
         whole = hold is not None and batch is not None and test is None

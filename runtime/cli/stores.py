@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runtime.archive.stores import ObjectStore, open_existing, open_store
+from runtime.archive.stores import ObjectStore, open_existing, open_store, open_to_read
 from runtime.base.home import state_home
 
 VARIABLE = "HOLDFAST_STORE"
@@ -24,11 +24,18 @@ def archive_of(url: str | None) -> ObjectStore:
     return open_store(address_of(url))
 
 
+def archive_to_control(url: str | None) -> ObjectStore:
+    """The archive at that address for a command that asks a server to act: nothing is written
+    where there is one, so that jobs can be paused and ended while the disk is full.
+    """
+    return open_to_read(address_of(url))
+
+
 def archive_to_read(url: str | None) -> ObjectStore:
     """The same archive for a command that writes nothing: one that is named must be there, and may
     be read-only.
     """
     if url is None and not os.environ.get(VARIABLE):
         # The state directory's own may not be made yet: then there are no jobs.
-        return archive_of(None)
+        return archive_to_control(None)
     return open_existing(address_of(url))

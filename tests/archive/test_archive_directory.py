@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.archive.stores import open_store
+from runtime.archive.catalog import archive_id
+from runtime.archive.stores import open_store, open_to_read
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import ArchiveError
 
@@ -153,3 +155,21 @@ def test_a_file_url_is_a_directory(tmp_path: Path) -> None:
     """``file:///…`` and a path name the same store."""
     open_store(f"file://{tmp_path}/with%20space").put_if_absent("a", b"x")
     assert open_store(str(tmp_path / "with space")).get("a") == b"x"
+
+
+def test_a_full_disk_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an archive is, whoever only reads it, or asks for its name, writes nothing; who is to
+    write to it is told at once.
+    """
+    url = str(tmp_path / "archive")
+    name = archive_id(open_to_read(url))
+
+    def full(_descriptor: int, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("runtime.archive.stores.directory._write_all", full)
+    assert archive_id(open_to_read(url)) == name
+    with pytest.raises(ArchiveError, match="No space left on device"):
+        open_store(url)
+    with pytest.raises(ArchiveError, match="No space left on device"):
+        open_to_read(str(tmp_path / "other"))

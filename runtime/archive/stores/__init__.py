@@ -9,6 +9,7 @@ from runtime.archive.stores.opening import (
     is_encrypted,
     open_existing,
     open_store,
+    open_to_read,
     overlap,
 )
 from runtime.archive.stores.protocol import ObjectStore
@@ -25,6 +26,7 @@ __all__ = [
     "is_encrypted",
     "open_existing",
     "open_store",
+    "open_to_read",
     "overlap",
     "removing",
 ]

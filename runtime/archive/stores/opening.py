@@ -35,6 +35,20 @@ def open_store(url: str) -> ObjectStore:
     return _opened(store, url)
 
 
+def open_to_read(url: str) -> ObjectStore:
+    """The store at ``url``, for whoever writes nothing to it: as ``open_existing`` where an archive
+    is there, since a full disk can be read; made where there is none, as ``open_store`` does.
+
+    Raises:
+        InputError: if the address is of no known kind.
+        ArchiveError: as both.
+    """
+    try:
+        return open_existing(url)
+    except NotFound:
+        return open_store(url)
+
+
 def create_encrypted(url: str) -> ObjectStore:
     """An archive at ``url`` whose objects are encrypted; one that is there stays as it is.
 
