@@ -155,6 +155,7 @@ class _PrivateFile(logging.FileHandler):
     def __init__(self) -> None:
         # Where it is, is asked again as it is opened: that makes it.
         super().__init__(os.devnull, encoding="utf-8", errors="backslashreplace", delay=True)
+        self._told = False
 
     def _open(self) -> TextIOWrapper:
         try:
@@ -165,6 +166,14 @@ class _PrivateFile(logging.FileHandler):
             note(f"what libraries warn of is not logged: {error}")
             self.baseFilename = os.devnull
             return super()._open()
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say once that the log cannot be written, as on a full disk: Python's own way is a
+        traceback for each record.
+        """
+        if not self._told:
+            self._told = True
+            note(f"what libraries warn of is not logged: {sys.exc_info()[1]}")
 
 
 @cache

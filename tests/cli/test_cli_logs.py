@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.cli.logs import _Lines
+from runtime.cli.logs import _Lines, _PrivateFile
 from tests.cli.refusing import refusing
 from tests.cli.terminal import on_a_terminal
 
@@ -173,3 +173,17 @@ def test_what_the_core_logs_of_a_server_is_for_the_log_alone(
     told = (home / "holdfast.log").read_text()
     assert " WARNING temporalio.core" in told
     assert "retried 5 times" in told
+
+
+def test_a_log_on_a_full_disk_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No traceback for each record, which is Python's own way."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    tmp_path.chmod(0o700)
+    (tmp_path / "holdfast.log").symlink_to("/dev/full")
+    file = _PrivateFile()
+    for _ in range(3):
+        file.handle(_record("LiteLLM", "a worry"))
+    told = capsys.readouterr().err
+    assert told == "what libraries warn of is not logged: [Errno 28] No space left on device\n"
