@@ -101,8 +101,8 @@ _log = logging.getLogger(__name__)
 DAMAGED = ("file is not a database", "database disk image is malformed", "no such table")
 """What SQLite says of a file that is no database, or no whole one."""
 
-FULL = ("database or disk is full", "no space left on device")
-"""What SQLite and the system say of a disk without room."""
+FULL = ("database or disk is full", "no space left on device", "printf: i/o error")
+"""What SQLite, the system and the shell that launches the server say of a disk without room."""
 
 
 class ServerState(StrEnum):
@@ -414,7 +414,7 @@ async def _not_started(home: Home, launched: Launched) -> ServerError:
             " has it, and what was open goes on from there. The server's log is"
             f" {home.log}:\n{tail}"
         )
-    if any(words in said for words in FULL):
+    if any(words in said.lower() for words in FULL):
         return ServerError(
             f"the embedded Temporal server cannot write to {home.server}: the disk is full. Free"
             " space, then give the same command again; nothing is lost. The server's log is"
