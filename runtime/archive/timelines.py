@@ -18,8 +18,15 @@ from runtime.base.errors import ObjectCorrupt
 from runtime.base.standings import DAMAGED
 from runtime.base.values import Value
 
-_TIMES = frozenset({"started_at", "ended_at", "cost", "divergences"})
-"""Of an execution: what is another each time, and what a replay adds."""
+_APART = frozenset(
+    {
+        *("started_at", "ended_at", "cost", "divergences"),
+        *("execution_id", "statement_id", "events"),
+    }
+)
+"""Of an execution: what is another each time, what a replay adds, and what goes by the number of
+events before it, of which a message is one.
+"""
 
 
 class Began(StrEnum):
@@ -203,7 +210,7 @@ def parting(first: dict[int, Turn], second: dict[int, Turn]) -> Parting:
     return Parting(
         shared=max(shared, default=0),
         statement=next((n for n in both if _said(first[n].step) != _said(second[n].step)), None),
-        execution=next((n for n in both if _done(first[n]) != _done(second[n])), None),
+        execution=next((n for n in both if differing(first[n], second[n])), None),
     )
 
 
@@ -213,8 +220,14 @@ def _said(step: Step) -> Any:
     return (reply.text, reply.refusal, [(call.name, call.arguments) for call in reply.tool_calls])
 
 
-def _done(turn: Turn) -> Any:
-    return {name: value for name, value in (turn.execution or {}).items() if name not in _TIMES}
+def differing(first: Turn, second: Turn) -> list[str]:
+    """What of their statements' outcomes is not the same, by the names that records have."""
+    one, other = _done(first), _done(second)
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+
+
+def _done(turn: Turn) -> dict[str, Any]:
+    return {name: value for name, value in (turn.execution or {}).items() if name not in _APART}
 
 
 def branches(nodes: list[RunNode]) -> Iterator[tuple[int, RunNode, tuple[bool, ...]]]:

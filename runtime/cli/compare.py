@@ -183,7 +183,12 @@ def _side(objects: ObjectStore, job: str, run: str | None) -> _Side:
 
 
 def _where(what: str, turn: int | None, sides: list[_Side]) -> str:
+    from runtime.archive.timelines import differing
+
     if turn is None:
         return f"no other {what} as far as both go"
     told = [side.statement(turn) if what == "statement" else side.outcome(turn) for side in sides]
+    if told[0] == told[1] and what == "outcome":
+        fields = differing(*(side.turns[turn] for side in sides))
+        return f"first other {what}: turn {turn}, in {', '.join(fields)}\n  both {told[0]}"
     return f"first other {what}: turn {turn}\n  {told[0]}\n  {told[1]}"
