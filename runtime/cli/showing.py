@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
 from runtime.archive.forms import Attempt, Capture, ExchangeReason, Failure, Form, Step
-from runtime.archive.gaps import Gap, readable, start_gaps
+from runtime.archive.gaps import UNREADABLE, Gap, readable, start_gaps
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
@@ -19,6 +21,7 @@ from runtime.base.redaction.marks import count_marks
 from runtime.base.visible import escaped
 from runtime.cli.effects import effect_line, effect_row
 from runtime.cli.outcomes import outcome_of
+from runtime.cli.text import one_line
 from runtime.cli.turns import form_of, statement_of
 from runtime.job.happenings import line_of
 from runtime.projection.segments import Segment
@@ -42,9 +45,30 @@ def chosen_run(archive: JobArchive, name: str, run: str | None) -> str:
         one for one in runs if run and one.startswith(run)
     ]
     if len(matching) != 1:
+        _check_called(archive, name, run)
         how = "more than one run" if matching else "no run"
         raise NotFound(f"{name} has {how} {run!r} in the archive; it has {', '.join(runs)}")
     return matching[0]
+
+
+def _check_called(archive: JobArchive, name: str, run: str) -> None:
+    """See that a run is none that ended before its first call, as that of a replay may.
+
+    Raises:
+        NotFound: if it is.
+    """
+    # Looked for among those that are there: what a user writes need be no object's name.
+    ended = {
+        unquote(key.rpartition("/")[2]) for key in archive.store.list(f"{archive.prefix}/ends/")
+    }
+    end = None
+    with suppress(*UNREADABLE):
+        end = archive.end(run) if run in ended else None
+    if end is not None:
+        why = f": {one_line(end.reason)}" if end.reason else ""
+        raise NotFound(
+            f"run {run} of {name} ended before its first call, and has no turns ({end.status}{why})"
+        )
 
 
 class ShownTurn:
