@@ -108,6 +108,7 @@ def test_what_is_damaged_is_told_and_not_copied() -> None:
     assert list(copied(source, target, compare=True).different) == [key]
 
 
+@pytest.mark.slow
 def test_what_is_named_and_not_there_is_told() -> None:
     """Of each kind of object that others name, as ``verify`` tells it; the rest is copied."""
     whole = filled()

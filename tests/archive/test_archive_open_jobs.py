@@ -47,6 +47,7 @@ def test_jobs_that_take_turns_read_nothing_again() -> None:
     assert store.read == Counter()
 
 
+@pytest.mark.slow
 def test_whoever_goes_through_a_jobs_turns_reads_each_attempt_once() -> None:
     """Though the request of each turn is put together from those of many."""
     store = CountingStore()

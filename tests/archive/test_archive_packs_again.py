@@ -114,6 +114,7 @@ def _entries(inner: MemoryStore) -> dict[str, Any]:
     return {key: pack._entry(key) for pack in packs for key in pack.names}
 
 
+@pytest.mark.slow
 def test_text_that_is_taken_over_stands_once(alone: Written, inner: MemoryStore) -> None:
     """Also what was taken over before, and what another run of the job has."""
     took, store = taking_over(alone), alone.archive.store
@@ -157,6 +158,7 @@ def test_another_reader_reads_what_stands_once(alone: Written, inner: MemoryStor
         assert other.response(ref.key) == alone.responses[place]
 
 
+@pytest.mark.slow
 def test_text_that_is_gone_is_told_where_it_is_repeated(alone: Written, inner: MemoryStore) -> None:
     """And nothing else of the packs that repeat it; with it back, nothing is told."""
     data = inner.get(PACK)

@@ -93,6 +93,7 @@ def test_the_newest_notes_stay_and_one_that_was_left_out_comes_back(workspace: P
     assert not any("fact 1 is" in text for text in notes)
 
 
+@pytest.mark.slow
 def test_what_is_pinned_outlasts_what_is_not(workspace: Path) -> None:
     """One pinned view among 200 that are merely held stays in every prompt."""
     made = in_pieces("vs.append(view('src/foo.py', pos=n % 90, tokens=40))", 200)

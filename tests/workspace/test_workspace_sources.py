@@ -157,6 +157,7 @@ def test_a_batch_stays_under_the_size_of_a_payload(root: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_large_file_is_viewed_in_bounded_memory(root: Path) -> None:
     """A sparse file at the bound, one endless line of NULs, is answered without a copy of it as
     text.
