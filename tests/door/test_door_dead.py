@@ -24,10 +24,11 @@ DECORATED = [
 """Functions that are called by pydantic, Temporal, pytest and Hypothesis."""
 
 NAMED = [
-    # Python, its HTTP server and its walker of syntax trees.
-    *("__getattr__", "__dir__", "do_*", "log_message", "handle_error", "visit_*"),
+    # Python, its HTTP server, its logging and its walker of syntax trees.
+    *("__getattr__", "__dir__", "do_*", "log_message", "handle_error", "handleError", "visit_*"),
     # Plugins and converters of Temporal, callbacks of litellm, pytest.
     *("configure_client", "configure_worker", "run_worker", "workflow_interceptor_class"),
+    *("intercept_client", "fetch_workflow_history_events"),
     *("to_payload", "async_log_success_event", "pytest_*"),
     # What the archive's forms name as ``derived``; tools of jobs files.
     *("request_digest", "request_bytes", "layout_digest", "response_digest"),
