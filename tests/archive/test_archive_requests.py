@@ -161,10 +161,11 @@ def test_a_large_frame_refers_to_the_far_end_of_its_dictionary() -> None:
     assert decompress(frame, dictionary) == data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layout",
     [
-        pytest.param(lambda: chat(random.Random(5), 900), id="chat", marks=pytest.mark.slow),
+        pytest.param(lambda: chat(random.Random(5), 900), id="chat"),
         pytest.param(lambda: blocks(random.Random(6)), id="blocks"),
     ],
 )

@@ -24,6 +24,7 @@ def jobs_of(folder: Path, job: str) -> dict[str, holdfast.Job]:
     return holdfast.jobs_of(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "told"),
     [
