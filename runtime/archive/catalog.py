@@ -84,13 +84,11 @@ def archive_id(store: ObjectStore) -> str:
     first asked for.
     """
     # Looked up first: where the disk is full, what is there can be told all the same.
-    try:
-        known = store.get(_ID)
-    except ObjectMissing:
-        store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
-        # Read back: of two processes that ask first one has made it.
-        known = store.get(_ID)
-    return str(json.loads(known)["id"])
+    if (known := known_archive_id(store)) is not None:
+        return known
+    store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
+    # Read back: of two processes that ask first one has made it.
+    return str(json.loads(store.get(_ID))["id"])
 
 
 def known_archive_id(store: ObjectStore) -> str | None:

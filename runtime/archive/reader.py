@@ -107,15 +107,20 @@ class JobReader:
         tell of it.
         """
         begun = {run for _, run in self._started()}
-        ended = [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]
         # A run that has calls may have lost its start.
-        uncalled = [run for run in ended if run not in begun and self._first_call(run) is None]
+        uncalled = [
+            run for run in self.ended_runs() if run not in begun and self._first_call(run) is None
+        ]
         ends = [end for run in uncalled if (end := self.end(run)) is not None]
         newest = max(ends, key=lambda end: end.ended_at, default=None)
         if newest is None:
             return None
         last = next((when for when, _ in reversed(self._that_called())), "")
         return newest if newest.ended_at > last else None
+
+    def ended_runs(self) -> list[str]:
+        """The runs that have an end in the archive, readable or not, by their ids' order."""
+        return [unquote(key.rpartition("/")[2]) for key in self.store.list(f"{self.prefix}/ends/")]
 
     def newest_end(self) -> End | None:
         """How the newest run ended, be it before its first call; None while it is open."""

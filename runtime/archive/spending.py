@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
 from runtime.archive.container import unseal
-from runtime.archive.forms import Capture
+from runtime.archive.forms import WITHOUT_MODEL
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey, step_key_in
@@ -37,9 +37,6 @@ COUNTED = (
     *("failed_tokens", "failed_usd", "moved_prefixes", "lost_usd", "commands", "command_seconds"),
     *("effects", "effect_seconds"),
 )
-
-_NO_CALL = {Capture.REPLAYED, Capture.EDITED}
-"""How a step has its reply for which no model was called."""
 
 _TOKENS = ("prompt", "completion", "cache_read", "cache_write")
 
@@ -173,7 +170,7 @@ class _Spending:
 
     def _step(self, header: Mapping[str, Any], others: OtherAttempts) -> None:
         self._did(header)
-        if header["capture"] not in _NO_CALL:
+        if header["capture"] not in WITHOUT_MODEL:
             self._counted["calls"] += 1
             self._add(Usage.model_validate(header["usage"]), header["cost_usd"])
         others.told = Failed.model_validate(header.get("failed_attempts", {}))

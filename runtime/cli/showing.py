@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import unquote
 
 from runtime.archive.forms import Attempt, Capture, ExchangeReason, Failure, Form, Step
 from runtime.archive.gaps import UNREADABLE, Gap, readable, start_gaps
@@ -58,12 +57,9 @@ def _check_called(archive: JobArchive, name: str, run: str) -> None:
         NotFound: if it is.
     """
     # Looked for among those that are there: what a user writes need be no object's name.
-    ended = {
-        unquote(key.rpartition("/")[2]) for key in archive.store.list(f"{archive.prefix}/ends/")
-    }
     end = None
     with suppress(*UNREADABLE):
-        end = archive.end(run) if run in ended else None
+        end = archive.end(run) if run in archive.ended_runs() else None
     if end is not None:
         why = f": {one_line(end.reason)}" if end.reason else ""
         raise NotFound(

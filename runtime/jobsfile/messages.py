@@ -163,11 +163,8 @@ def _below(kind: Any, part: str | int) -> Any:
 
 def _bare(kind: Any) -> Any:
     """A type without what is said of it, and without the None of a key that is left out."""
-    if get_origin(kind) is Annotated:
-        return _bare(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return _bare(get_args(kind)[0])
-    return kind
+    wrapped = get_origin(kind) in (Annotated, Union, UnionType)
+    return _bare(get_args(kind)[0]) if wrapped else kind
 
 
 def _is_model(kind: Any) -> bool:
