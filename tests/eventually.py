@@ -17,7 +17,7 @@ from temporalio.client import Client, WorkflowHandle
 
 from runtime.client.own_runs import describe
 
-PAUSE = 0.02
+PAUSE = 0.1
 """Seconds between two looks at a condition that is quick to look at."""
 SECONDS = 240.0
 """Longer than anything takes on a busy machine; a test that waits for it has failed."""

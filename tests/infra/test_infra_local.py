@@ -41,21 +41,52 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
 
 @pytest.mark.server
 @pytest.mark.s3
+@pytest.mark.kill
+@pytest.mark.slow
 @pytest.mark.sandbox
-def test_a_job_over_the_fleet(fleet: Fleet, tmp_path: Path) -> None:
-    """It is carried out by workers of both roles; its payloads are encrypted, and the codec server
-    shows them to those who send its token alone. Every exporter tells its metrics; Prometheus,
-    where it is installed, has them of both hosts and answers the dashboard's query of turns.
+def test_a_host_is_lost_in_mid_batch(fleet: Fleet, tmp_path: Path) -> None:
+    """Jobs are carried out by workers of both roles, and the fleet shows what it should. Then a
+    host is lost: with its network, where hosts have one, else with its processes; and the store is
+    killed meanwhile. The other host finishes everything, and each command is carried out once, also
+    when the first comes back; nothing runs when all is down.
     """
-    finish = batch(tmp_path, 1)
-    (job,) = archives(1)
-    wait_for(lambda: turns_of(job) > 0, "a turn is done")
+    jobs = 4
+    finish = batch(tmp_path, jobs)
+    made = archives(jobs)
+    wait_for(lambda: all(turns_of(job) > 0 for job in made), "each job has done a turn")
+    _check_shown(fleet)
+    lost = [one for name, one in fleet.components.items() if name.startswith("one-")]
+    if fleet.network is not None:
+        fleet.network.cut("one")
+    else:
+        for one in lost:
+            one.kill()
+    fleet.components["s3"].kill()
+    fleet.components["s3"].start()
+    known = [turns_of(job) for job in made]
+    wait_for(
+        lambda: all(turns_of(job) > turns for job, turns in zip(made, known, strict=True)),
+        "the other host goes on with each job",
+    )
     finish()
-    wait_for(lambda: job.end(job.runs()[-1]) is not None, "the job has ended")
-    came = came_of(job)
-    assert came.well
-    assert came.lines > 0
+    wait_for(lambda: all(job.end(job.runs()[-1]) is not None for job in made), "all have ended")
+    if fleet.network is not None:
+        fleet.network.mend("one")
+    for one in lost:
+        one.start()
+    for job in made:
+        came = came_of(job)
+        assert came.well
+        assert came.lines > 0
+    fleet.down()
+    assert [name for name, one in fleet.components.items() if one.pid is not None] == []
 
+
+def _check_shown(fleet: Fleet) -> None:
+    """Payloads are encrypted, and the codec server shows them to those who send its token alone.
+    Every exporter tells its metrics; Prometheus, where it is installed, has them of both hosts and
+    answers the dashboard's query of turns.
+    """
     asked = asyncio.run(_input_of_the_job())
     assert b"Write a line" not in b64decode(asked["data"])
     assert _decoded(fleet, asked) == (401, None)
@@ -113,44 +144,3 @@ def _found(fleet: Fleet, query: str) -> int:
     url = f"http://{fleet.prometheus}/api/v1/query?{asked}"
     with urllib.request.urlopen(url, timeout=60) as answer:
         return len(json.loads(answer.read())["data"]["result"])
-
-
-@pytest.mark.server
-@pytest.mark.s3
-@pytest.mark.kill
-@pytest.mark.slow
-@pytest.mark.sandbox
-def test_a_host_is_lost_in_mid_batch(fleet: Fleet, tmp_path: Path) -> None:
-    """With its network, where hosts have one, else with its processes; and the store is killed
-    meanwhile. The other host finishes everything, and each command is carried out once, also when
-    the first comes back; nothing runs when all is down.
-    """
-    jobs = 4
-    finish = batch(tmp_path, jobs)
-    made = archives(jobs)
-    wait_for(lambda: all(turns_of(job) > 0 for job in made), "each job has done a turn")
-    lost = [one for name, one in fleet.components.items() if name.startswith("one-")]
-    if fleet.network is not None:
-        fleet.network.cut("one")
-    else:
-        for one in lost:
-            one.kill()
-    fleet.components["s3"].kill()
-    fleet.components["s3"].start()
-    known = [turns_of(job) for job in made]
-    wait_for(
-        lambda: all(turns_of(job) > turns for job, turns in zip(made, known, strict=True)),
-        "the other host goes on with each job",
-    )
-    finish()
-    wait_for(lambda: all(job.end(job.runs()[-1]) is not None for job in made), "all have ended")
-    if fleet.network is not None:
-        fleet.network.mend("one")
-    for one in lost:
-        one.start()
-    for job in made:
-        came = came_of(job)
-        assert came.well
-        assert came.lines > 0
-    fleet.down()
-    assert [name for name, one in fleet.components.items() if one.pid is not None] == []

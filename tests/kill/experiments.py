@@ -31,8 +31,7 @@ AT_ONCE = 8
 """Experiments at a time: they mostly wait for the timeouts by which the server learns of a
 death.
 
-Commands that are killed are forked; jobs that nobody kills, to which they are compared, are those
-of the command itself.
+Their commands are forked; ``test_workers_go_on_without_run`` has those of a user.
 """
 
 UNDISTURBED = "undisturbed"
@@ -142,7 +141,7 @@ def undisturbed(
 
     ``watch`` may look at it while it runs.
     """
-    with Scene.open(path, plot) as scene:
+    with Scene.open(path, plot, forked) as scene:
         scene.start()
         watch(scene)
         made = _survived(scene, [], kills=0)

@@ -103,7 +103,7 @@ def test_what_they_are_forked_from_is_killed_and_no_turn_is_lost(place: Path) ->
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_all_processes_end_with_the_one_that_started_them(place: Path, how: signal.Signals) -> None:
     """Be it killed or told to stop; another worker goes on with the jobs."""
-    run = holdfast(place, ["run", "jobs.yaml"], place / "run", {})
+    run = forked(place, ["run", "jobs.yaml"], place / "run", {})
     worker = holdfast(place, ["worker", "--processes", "2"], place / "worker", {})
     wait_for(lambda: ends(place) > 0 and len(members(place)) == 2, "they work", alive=worker)
     os.kill(worker.pid, how)

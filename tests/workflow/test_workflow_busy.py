@@ -20,7 +20,7 @@ from tests.eventually import eventually
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
-LOOPS = (os.cpu_count() or 2) + 2
+LOOPS = os.cpu_count() or 2
 """Processes that compute beside the job: its worker gets a fraction of a processor."""
 
 STATEMENTS = [
