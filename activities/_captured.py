@@ -196,6 +196,14 @@ class CapturedCall:
         return [name for name, value in headers.items() if self.secrets.holds(name, value)]
 
     @property
+    def succeeded(self) -> bool:
+        """Whether a server said that all went well. A provider says 200; who stands between may say
+        another of these.
+        """
+        # A script's reply has none.
+        return bool(self.headers) and 200 <= (self.status or 0) < 300
+
+    @property
     def _is_led(self) -> bool:
         """Whether a redirect was the last answer."""
         return self.attempt is not None and 300 <= (self.status or 0) < 400

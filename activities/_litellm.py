@@ -127,7 +127,7 @@ async def ask(
     if options.stream and (told := error_in(captured)) is not None:
         captured.failure = told
         raise told
-    if builder.is_empty and captured.status == 200 and captured.headers:
+    if builder.is_empty and captured.succeeded:
         builder = await _reread(lite, arguments, captured, builder)
     return _as_received(builder.answer(), options, captured)
 

@@ -2,8 +2,8 @@
 model at all.
 
 A gateway that ignores ``stream`` answers with one JSON object, which is as good a reply. A login
-page or a proxy's notice comes with status 200 too; calling again gets the same page, so it ends the
-job with the page's words.
+page or a proxy's notice comes with such a status too; calling again gets the same page, so it ends
+the job with the page's words.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class NotAModel(Exception):
 
 
 class ErrorReply(Exception):
-    """A response of status 200 that says in JSON that the call failed; the message is the
-    provider's.
+    """A response whose status is one of success, and that says in JSON that the call failed; the
+    message is the provider's.
     """
 
 
 class EmptyResponse(Exception):
-    """A response of status 200 without a byte, or a stream that ends and told nothing."""
+    """A response of success without a byte, or a stream that ends and told nothing."""
 
 
 played: ContextVar[bytes | None] = ContextVar("holdfast_played_response", default=None)
@@ -77,22 +77,18 @@ def is_whole(captured: CapturedCall) -> bool:
 
     One of several lines is a stream of them.
     """
-    return (
-        captured.status == 200
-        and bool(captured.headers)
-        and isinstance(_object_in(captured.content), dict)
-    )
+    return captured.succeeded and isinstance(_object_in(captured.content), dict)
 
 
 def fault_in(captured: CapturedCall) -> Exception | None:
-    """Why a response of status 200 can be no reply, as far as that shows without knowing the
-    provider's protocol.
+    """Why a response whose status is one of success can be no reply, as far as that shows without
+    knowing the provider's protocol.
     """
-    if captured.status != 200 or not captured.headers:
+    if not captured.succeeded:
         return None
     body = captured.content
     if not body.strip():
-        return EmptyResponse("the response had status 200 and no content")
+        return EmptyResponse(f"the response had status {captured.status} and no content")
     if any(last in body for last in _LAST) and all(
         _SILENT.fullmatch(line.strip()) for line in body.splitlines()
     ):

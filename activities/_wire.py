@@ -81,7 +81,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
         except Exception as error:
             raise _carried(error, captured, request) from error
         _answering(captured, response)
-        merged = MergedEvents(are_events=captured.status == 200 and captured.has_events)
+        merged = MergedEvents(are_events=captured.succeeded and captured.has_events)
         response.stream = _AsyncCapture(response.stream, captured, request, merged)
         return response
 

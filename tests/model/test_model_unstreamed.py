@@ -1,4 +1,4 @@
-"""A response of status 200 that is no stream: a whole reply is taken, a page or a notice ends the
+"""A response of success that is no stream: a whole reply is taken, a page or a notice ends the
 call with its words.
 """
 
@@ -126,6 +126,35 @@ async def test_what_is_no_reply_is_told(
         words,
     )
     assert len(gateway.requests) == 1
+
+
+@STREAMING
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words"),
+    [
+        (204, b"", "StreamBroken", "the response had status 204 and no content"),
+        (202, b"<html>Queued", "NotAModel", "a web page answered, not a model: Queued"),
+        (201, b'{"error": {"message": "Busy."}}', "ServerError", "Busy."),
+    ],
+    ids=["empty", "page", "error"],
+)
+async def test_what_is_no_reply_is_told_by_any_status_of_success(
+    name: str, stream: bool, status: int, body: bytes, kind: str, words: str
+) -> None:
+    """It is no empty reply of the model."""
+    async with Gateway(body, status=status) as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, name, stream=stream).take_turn()
+    assert (failed.value.type, failed.value.message) == (kind, words)
+
+
+@PROTOCOLS
+async def test_a_whole_reply_of_another_status_of_success_is_taken(make: Any, name: str) -> None:
+    """Also where a stream was asked for."""
+    async with Gateway(whole(make, REPLY), status=201) as address:
+        reply = await job_at(address, name).take_turn()
+    assert (reply.text, reply.usage.reported) == (REPLY.text, True)
 
 
 @pytest.mark.parametrize(
