@@ -11,7 +11,7 @@ import json
 import keyword
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 _PLAIN = {
@@ -44,37 +44,58 @@ def method_name(tool: str, taken: frozenset[str]) -> str:
 
 
 def method_stub(name: str, arguments: Schema, result: Schema | None) -> str:
-    """``def name(self, *, ...) -> T: ...``; every argument is given by its name."""
+    """``def name(self, *, ...) -> T: ...``; every argument is given by its name.
+
+    The first parameter has another name where the tool has an argument of that one.
+    """
     returns = "str" if result is None else _type(result, result, 0)
-    stub = f"def {name}({', '.join(_parameters(arguments))}) -> {returns}: ..."
+    parameters = _parameters(arguments)
+    stub = f"def {name}({', '.join(parameters)}) -> {returns}: ..."
     if len(stub) <= _MAX_STUB:
         return stub
     # The signature is too long to be told: the server checks arguments anyway.
     returns = returns if len(returns) < _MAX_STUB // 2 else "Any"
-    return f"def {name}(self, **arguments: Any) -> {returns}: ..."
+    return f"def {name}({parameters[0]}, **arguments: Any) -> {returns}: ..."
 
 
 def _parameters(schema: Schema) -> list[str]:
     properties = schema.get("properties")
     required = schema.get("required")
-    needed = set(required) if isinstance(required, list) and _texts(required) else set()
-    parts, others = ["self"], False
-    for name, value in properties.items() if isinstance(properties, Mapping) else ():
-        if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
-            # Such a one is given as **{"from": ...}.
-            others = True
-            continue
-        if len(parts) == 1:
-            parts.append("*")
-        text = f"{name}: {_type(value, schema, 0)}"
-        parts.append(text if name in needed else f"{text} = {_default(value)}")
-    if others or not isinstance(properties, Mapping):
-        parts.append("**others: Any")
+    listed = required if isinstance(required, list) else []
+    needed = dict.fromkeys(name for name in listed if isinstance(name, str))
+    # A name that is required may stand nowhere else.
+    known = properties if isinstance(properties, Mapping) else {}
+    names = {**known, **{name: True for name in needed if name not in known}}
+    parts = [_free("self", names)]
+    for name, value in names.items():
+        # Another is given as **{"from": ...}.
+        if _is_name(name):
+            text = f"{name}: {_type(value, schema, 0)}"
+            parts.append(text if name in needed else f"{text} = {_default(value)}")
+    if len(parts) > 1:
+        parts.insert(1, "*")
+    if not isinstance(properties, Mapping) or _takes_more(schema) or not all(map(_is_name, names)):
+        parts.append(f"**{_free('others', names)}: Any")
     return parts
 
 
-def _texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
+def _is_name(name: str) -> bool:
+    """Whether a parameter may be called so."""
+    plain = name.isidentifier() and name.isascii() and name != "__debug__"
+    return plain and not keyword.iskeyword(name)
+
+
+def _free(name: str, names: Collection[str]) -> str:
+    """A parameter's name that is none of ``names``, which are the tool's own."""
+    while name in names:
+        name += "_"
+    return name
+
+
+def _takes_more(schema: Schema) -> bool:
+    """Whether a schema says that there may be arguments that it does not name."""
+    more = schema.get("additionalProperties")
+    return more is True or isinstance(more, Mapping) or bool(schema.get("patternProperties"))
 
 
 def _default(schema: Any) -> str:
@@ -151,5 +172,10 @@ def bounded_line(text: str | None, most: int) -> str:
 
 
 def size_of(value: Any) -> int:
-    """Bytes of JSON."""
-    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+    """Bytes of JSON.
+
+    Raises:
+        ValueError: if it has what JSON has not, as NaN.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return len(text.encode("utf-8", "backslashreplace"))

@@ -271,7 +271,11 @@ def told(result: CallToolResult, name: str) -> Outcome:
         return _failed(f"{name}: {text}")
     if result.structured_content is not None and "structured_content" in result.model_fields_set:
         value = result.structured_content
-        if (size := size_of(value)) > MAX_RESULT_BYTES:
+        try:
+            size = size_of(value)
+        except ValueError as error:
+            return _failed(f"{name}: its structured content is no JSON: {error}")
+        if size > MAX_RESULT_BYTES:
             return Outcome(
                 error_type="ValueError",
                 error_message=(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_types import Tool
+from mcp_types import CallToolResult, Tool
 from temporalio.testing import ActivityEnvironment
 
 from activities._listings import LISTINGS
@@ -21,9 +21,10 @@ from runtime.archive.stores import MemoryStore
 from runtime.base.effect_classes import EffectClass
 from runtime.base.redaction.redactor import redactor_of
 from runtime.base.redaction.rules import Redaction
-from runtime.base.spec.servers import ServerListing, ServerSpec
+from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.base.values import JobKey
-from runtime.tools.session import wrong_arguments
+from runtime.tools.schemas import Schema, method_stub
+from runtime.tools.session import told, wrong_arguments
 from tests.eventually import alive, eventually
 from tests.servers.hostile_mcp import SECRET
 
@@ -171,6 +172,52 @@ def test_a_schema_may_refer_to_itself(reference: str) -> None:
     wrong = wrong_arguments(tool, {"x": 4})
     assert wrong is not None
     assert wrong.error_message == "t(): ['x'] 4 is greater than the maximum of 3"
+
+
+@pytest.mark.parametrize(
+    ("schema", "shape"),
+    [
+        (
+            {"properties": {"a": {}}, "required": ["b", "c-d"]},
+            "f(*, a: Any = ..., b: Any, **others: Any)",
+        ),
+        ({"properties": {}, "required": ["b"]}, "f(*, b: Any)"),
+        ({"properties": {"self": {"type": "string"}}}, "f(*, self: str = ...)"),
+        (
+            {"properties": {"others": {}, "others_": {}, "from": {}}, "required": ["others"]},
+            "f(*, others: Any, others_: Any = ..., **others__: Any)",
+        ),
+        ({"properties": {"__debug__": {}}}, "f(**others: Any)"),
+        (
+            {"properties": {"a": {}}, "additionalProperties": True},
+            "f(*, a: Any = ..., **others: Any)",
+        ),
+        ({"properties": {"a": {}}, "additionalProperties": False}, "f(*, a: Any = ...)"),
+        ({"properties": {}, "patternProperties": {"^x-": {}}}, "f(**others: Any)"),
+    ],
+)
+def test_every_argument_that_a_schema_takes_can_be_given(schema: Schema, shape: str) -> None:
+    """Whatever its name: one that is required and stands nowhere else, one that is a parameter's
+    of every method, and those that the schema does not name.
+    """
+    stub = method_stub("f", schema, None)
+    assert ServerTool(name="f", tool="f", stub=stub, digest="").shape == f"{shape} -> str"
+    names = {*schema["properties"], *schema.get("required", ())}
+    arguments = {str(name): "x" for name in names}
+    methods: dict[str, Any] = {"Any": Any}
+    exec(stub, methods)
+    methods["f"](object(), **arguments)
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999"])
+def test_a_structured_result_that_is_no_json_is_an_error(number: str) -> None:
+    """It would reach the statement as None."""
+    said = f'{{"content": [], "structuredContent": {{"mean": {number}}}}}'
+    outcome = told(CallToolResult.model_validate_json(said), "s.f")
+    assert (outcome.error_type, outcome.error_message) == (
+        "RuntimeError",
+        "s.f: its structured content is no JSON: Out of range float values are not JSON compliant",
+    )
 
 
 @pytest.mark.slow

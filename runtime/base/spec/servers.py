@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.base.effect_classes import EffectClass
 
 DEFAULT_TIMEOUT = 60.0
+
+_FIRST = re.compile(r"\(\w+(, )?")
 
 
 class _Value(BaseModel):
@@ -49,9 +53,9 @@ class ServerTool(_Value):
 
     @property
     def shape(self) -> str:
-        """The signature without ``self``, as people read it."""
+        """The signature without its first parameter, as people read it."""
         text = self.stub.removeprefix("def ").removesuffix(": ...")
-        return text.replace("(self, ", "(", 1).replace("(self)", "()", 1)
+        return _FIRST.sub("(", text, count=1)
 
 
 class ServerResource(_Value):
