@@ -22,10 +22,10 @@ from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.standings import DAMAGED, OPEN, QUEUED, RUNNING
 from runtime.base.values import JobKey
 from runtime.client.control import Control
-from runtime.client.restarts import is_passing
 from runtime.client.standing import Standing
 from runtime.client.statuses import held_up
 from runtime.job.stops import JobStatus
+from runtime.server.away import is_passing
 from workflows.messages import BatchEnd, BatchNews
 
 ASKED = 16

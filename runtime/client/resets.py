@@ -40,10 +40,10 @@ from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.own_runs import describe
-from runtime.client.restarts import is_passing
 from runtime.client.watch import POLL_SECONDS
 from runtime.job.stops import JobStatus
 from runtime.server.authentic import KEYS, encryption_keys, missing_keys
+from runtime.server.away import is_passing
 from workflows.messages import JobOutcome
 
 ORDER_BYTES = 500_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 from runtime.server.away import is_away
 
@@ -15,18 +15,6 @@ TRIES = 6
 """How often a server that is not there is asked: the SDK asks for ten seconds each time, and a busy
 machine takes longer than that to start one.
 """
-
-_BUSY = {
-    RPCStatusCode.DEADLINE_EXCEEDED,
-    RPCStatusCode.RESOURCE_EXHAUSTED,
-    RPCStatusCode.CANCELLED,
-}
-"""What a server answers that is busy or just begins: the jobs are safe in it."""
-
-
-def is_passing(error: RPCError) -> bool:
-    """Whether the server is to be waited for: it is away, or has no time."""
-    return is_away(error) or error.status in _BUSY
 
 
 async def through_restarts(ask: Callable[[], Awaitable[Answer]]) -> Answer:

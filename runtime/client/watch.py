@@ -12,10 +12,10 @@ from runtime.base.errors import ServerError
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.plans import JobPlan, Plan, Start
-from runtime.client.restarts import is_passing
 from runtime.client.standing import Running, Standing, Trouble
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
+from runtime.server.away import is_passing
 from runtime.server.gathered import gathered
 from workflows.messages import BatchNews, JobOutcome, JobProgress
 

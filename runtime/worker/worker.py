@@ -34,6 +34,7 @@ from runtime.interpreter.typecheck import check
 from runtime.worker.beside import beside
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.parts import Parts, make_parts
+from runtime.worker.patience import Patience, PatientWorker
 from runtime.worker.presence import present
 from runtime.worker.role_workers import RoleWorkers, others_work
 from runtime.worker.sticky import STICKY
@@ -123,7 +124,7 @@ def make_worker(
     parts = make_parts(client, store, allowed, workspaces, roles)
     turns = [*parts.of_roles[Role.TURNS], others_work]
     versioned = deployment is not None
-    worker = Worker(
+    worker = PatientWorker(
         client,
         task_queue=task_queue,
         identity=identity,
@@ -138,7 +139,7 @@ def make_worker(
         max_cached_workflows=open_jobs() if cached_jobs is None else cached_jobs,
         graceful_shutdown_timeout=grace,
         interceptors=[*parts.of_activities, Door()],
-        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
+        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open), Patience(client)],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         sticky_queue_schedule_to_start_timeout=STICKY,
         max_workflow_task_external_storage_concurrency=NO_STORAGE,
@@ -217,7 +218,7 @@ def _activity_worker(
     """A worker that does some of the activities of ``parts`` and nothing else, in ``threads`` of
     that name.
     """
-    return Worker(
+    return PatientWorker(
         client,
         task_queue=queue,
         identity=identity,
@@ -226,7 +227,7 @@ def _activity_worker(
         max_concurrent_activities=calls,
         graceful_shutdown_timeout=grace,
         interceptors=[*outermost, *parts.of_activities],
-        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open)],
+        plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open), Patience(client)],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
         build_id=BUILD,
     )

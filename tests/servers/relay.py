@@ -13,8 +13,10 @@ class Relay:
     def __init__(self, target: str) -> None:
         self._host, _, port = target.rpartition(":")
         self._port = int(port)
-        self._sever = False
+        self._sever = self.away = False
         self.address = ""
+        self.refused = 0
+        """Connections that were closed at once, while it was ``away``."""
         self.severed = 0
         """Connections that were broken off by ``sever``."""
         self._ends = set[asyncio.Task[None]]()
@@ -28,15 +30,28 @@ class Relay:
             yield self
         finally:
             serving.close()
-            for end in self._ends:
-                end.cancel()
-            await asyncio.gather(*self._ends, return_exceptions=True)
+            await self._break_off()
+
+    async def _break_off(self) -> None:
+        ends = list(self._ends)
+        for end in ends:
+            end.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
 
     def sever(self) -> None:
         """Break the connection off by which the next bytes of a client come, which are lost."""
         self._sever = True
 
+    async def leave(self) -> None:
+        """Break all connections off, and take no others until it is not ``away`` any more."""
+        self.away = True
+        await self._break_off()
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.away:
+            self.refused += 1
+            writer.close()
+            return
         end = asyncio.ensure_future(self._serve(reader, writer))
         self._ends.add(end)
         end.add_done_callback(self._ends.discard)
