@@ -65,6 +65,7 @@ from runtime.cli.archive import delete as archive_delete
 from runtime.cli.archive import hold as archive_hold
 from runtime.cli.archive import prune as archive_prune
 from runtime.cli.archive import release as archive_release
+from runtime.cli.command import Command
 from runtime.cli.exit_codes import INTERRUPTED
 from runtime.cli.logs import DEBUG, log_core
 from runtime.cli.options import with_connection_options
@@ -112,7 +113,9 @@ _COMMANDS = (
     *(init, doctor, keys),
 )
 for _module in _COMMANDS:
-    app.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))
+    app.command(_module.__name__.rpartition(".")[2], cls=Command)(
+        with_connection_options(_module.command)
+    )
 
 _workspace = typer.Typer(
     help="The files of jobs that change their workspace.",
@@ -123,7 +126,7 @@ for _module in (
     *(workspace_ls, workspace_cat, workspace_diff, workspace_export),
     *(workspace_patch, workspace_apply),
 ):
-    _workspace.command(_module.__name__.rpartition(".")[2])(_module.command)
+    _workspace.command(_module.__name__.rpartition(".")[2], cls=Command)(_module.command)
 app.add_typer(_workspace, name="workspace")
 
 _archive = typer.Typer(
@@ -135,7 +138,9 @@ for _module in (
     *(archive_create, archive_copy, archive_prune),
     *(archive_delete, archive_hold, archive_release),
 ):
-    _archive.command(_module.__name__.rpartition(".")[2])(with_connection_options(_module.command))
+    _archive.command(_module.__name__.rpartition(".")[2], cls=Command)(
+        with_connection_options(_module.command)
+    )
 app.add_typer(_archive, name="archive")
 
 

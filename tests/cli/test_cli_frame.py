@@ -199,7 +199,7 @@ def test_usage_errors(arguments: list[str]) -> None:
     [
         (
             ["show", "j@1", "--part", "bytes"],
-            "'bytes' is not one of 'prompt', 'request', 'response', 'wire'",
+            "Invalid value for '--part': 'bytes' is not one of 'prompt', 'request', 'response'",
         ),
         (
             ["show", "j@1", "--part", "wire", "--json"],

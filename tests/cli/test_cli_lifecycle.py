@@ -114,6 +114,13 @@ def test_an_open_job_is_not_deleted(cli: CommandLine) -> None:
     assert "was deleted by" in cli("verify", "open/slow").out
 
 
+def test_pruning_a_batch_that_the_archive_has_not_says_so(cli: CommandLine) -> None:
+    """A name may be mistyped; what prunes each night begins before its batch does."""
+    pruned = cli("archive", "prune", "--batch", "tpyo", "--older-than", "1d", "--json")
+    assert (pruned.code, pruned.json()["would_delete"]) == (0, [])
+    assert "the archive has no job of batch tpyo" in pruned.err
+
+
 def test_bad_rules_are_bad_input(cli: CommandLine) -> None:
     """One clear error each, and nothing is deleted."""
     for arguments, words in (
