@@ -119,6 +119,14 @@ def test_wrong_credentials_are_not_tried_again(
         open_store(s3_server.url("refused"))
 
 
+def test_a_bucket_that_there_is_not_is_told_plainly(s3_server: S3Server) -> None:
+    """And where it was looked for: at another endpoint there may be one."""
+    store = S3Store.from_url(s3_server.url("p").replace(BUCKET, "tpyo", 1))
+    words = f"s3://tpyo/p/: there is no bucket 'tpyo' at {s3_server.endpoint}"
+    with pytest.raises(ArchiveError, match=words):
+        store.get("a")
+
+
 def test_retention_and_encryption_are_passed_through(s3_server: S3Server) -> None:
     """``lock`` and ``sse`` in the address reach the server: the object is retained until the
     day.

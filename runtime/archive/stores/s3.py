@@ -44,6 +44,7 @@ _LONGEST_PAUSE_S = 5.0
 _CONNECT_TIMEOUT_S = 5
 _READ_TIMEOUT_S = 30
 _TAKEN = {"PreconditionFailed", "412"}
+_NO_BUCKET = "NoSuchBucket"
 _MISSING = {"NoSuchKey", "404", "NotFound"}
 
 
@@ -254,6 +255,11 @@ class S3Store:
                     raise ObjectMissing(
                         f"the archive has no object {missing} (in s3://{self._bucket})"
                     ) from None
+                if _code(error) == _NO_BUCKET:
+                    raise ArchiveError(
+                        f"cannot {what} s3://{self._bucket}/{self._prefix}: there is no bucket"
+                        f" {self._bucket!r} at {self._client.meta.endpoint_url}"
+                    ) from error
                 if attempt == _TRIES or not _passing(error):
                     raise ArchiveError(
                         f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}"
