@@ -121,8 +121,12 @@ async def _post(notice: FinishNotice, webhook: str, body: bytes) -> None:
     where = masked_url(url)
     headers = {"content-type": "application/json", KEY_HEADER: notice.key}
     try:
-        async with httpx.AsyncClient(timeout=notice.order.timeout) as client:
-            answer = await client.post(url, content=body, headers=headers)
+        async with (
+            httpx.AsyncClient(timeout=notice.order.timeout) as client,
+            # What else it says is not read: it may have no end, or break off.
+            client.stream("POST", url, content=body, headers=headers) as answer,
+        ):
+            pass
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         # The words of some of these errors have the URL in them.
         raise NotHeard(f"{where}: {type(error).__name__}") from None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -33,6 +36,10 @@ class Hook:
     def __init__(self) -> None:
         self.answers = [200]
         self.got: list[tuple[str, str, Any]] = []
+        self.says = 0
+        """Bytes behind the headers."""
+        self.said: Queue[int] = Queue()
+        """How many of them the client took, or had on the way to it."""
         hook = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -42,8 +49,13 @@ class Hook:
                 self.send_response(
                     hook.answers.pop(0) if len(hook.answers) > 1 else hook.answers[0]
                 )
-                self.send_header("content-length", "0")
+                self.send_header("content-length", str(hook.says))
                 self.end_headers()
+                said = 0
+                with suppress(ConnectionError):
+                    while said < hook.says:
+                        said += self.wfile.write(bytes(1 << 20))
+                hook.said.put(said)
 
             def log_message(self, format: str, *args: Any) -> None: ...
 
@@ -114,6 +126,15 @@ async def test_a_webhook_gets_the_end_and_is_told_once(store: MemoryStore, hook:
     kept = find_notice(store, "night", "night/a/r")
     assert kept is not None
     assert (kept.heard, kept.tries, "h0tsecret" in kept.model_dump_json()) == (True, 1, False)
+
+
+async def test_what_a_webhook_says_beside_its_status_is_not_read(
+    store: MemoryStore, hook: Hook
+) -> None:
+    """It may be without end, and a worker has to keep nothing of it."""
+    hook.says = 1 << 28
+    assert await tell(store, notice(OnFinish(webhook=hook.url))) == FinishTold(heard=True)
+    assert await asyncio.to_thread(hook.said.get) < hook.says
 
 
 async def test_a_receiver_that_is_down_is_tried_again_and_then_given_up(
