@@ -22,6 +22,7 @@ from runtime.base.spec.servers import ServerSpec
 from runtime.tools.child import end, live_as_long_as
 from runtime.tools.frames import Broken as BrokenFrame
 from runtime.tools.frames import Channel
+from runtime.tools.schemas import bounded_line
 from runtime.tools.session import Broken, NotOffered, Session, connected, wrong_arguments
 
 CONNECT_SECONDS = 60.0
@@ -140,8 +141,10 @@ class _Child:
             return {"spec": {}}
         try:
             listing = await session.listing()
-        except ValidationError:
-            raise NotOffered(f"the server {self._spec.name} lists what are no tools") from None
+        except ValidationError as error:
+            raise NotOffered(
+                f"the server {self._spec.name} lists what are no tools: {_first_of(error)}"
+            ) from None
         except Exception as error:
             self._over.set()
             raise NotOffered(self._why(error)) from error
@@ -174,6 +177,12 @@ class _Child:
         except Exception as error:
             self._over.set()
             raise _Gone(self._why(error)) from error
+
+
+def _first_of(error: ValidationError) -> str:
+    """Where the first thing stands that is wrong, and what it is."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return bounded_line(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", MOST_REASON)
 
 
 class _Gone(Exception):

@@ -22,6 +22,7 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     CallToolResult,
     PaginatedRequestParams,
+    ResourceLink,
     TextContent,
     Tool,
 )
@@ -34,6 +35,7 @@ from runtime.base.effect_classes import EffectClass
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, shortened
 from runtime.tools.resources import (
+    MOST_URI,
     Listed,
     content_of,
     hint,
@@ -295,6 +297,8 @@ def _text(block: Any) -> str:
     inner = getattr(block, "resource", None)
     if isinstance(text := getattr(inner, "text", None), str):
         return text
+    if isinstance(block, ResourceLink):
+        return f"[{bounded_line(f'{block.type} {block.uri}', MOST_URI)}]"
     data = getattr(block, "data", None) or getattr(inner, "blob", None) or ""
     kind = getattr(block, "mime_type", None) or getattr(inner, "mime_type", None) or ""
     return f"[{bounded_line(f'{block.type} {kind}', 80)}, {len(data)} characters of base64]"

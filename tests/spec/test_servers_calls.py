@@ -209,6 +209,16 @@ def test_every_argument_that_a_schema_takes_can_be_given(schema: Schema, shape: 
     methods["f"](object(), **arguments)
 
 
+def test_a_link_to_a_resource_is_told_by_its_uri() -> None:
+    """A statement may view it."""
+    links = [
+        {"type": "resource_link", "uri": uri, "name": "n"}
+        for uri in ("notes://a", f"n://{'x' * 400}")
+    ]
+    outcome = told(CallToolResult.model_validate({"content": links}), "s.f")
+    assert outcome.value == f"[resource_link notes://a]\n[resource_link n://{'x' * 282}...]"
+
+
 @pytest.mark.parametrize("number", ["NaN", "1e999"])
 def test_a_structured_result_that_is_no_json_is_an_error(number: str) -> None:
     """It would reach the statement as None."""
@@ -225,7 +235,7 @@ def test_a_structured_result_that_is_no_json_is_an_error(number: str) -> None:
     ("wrong", "why"),
     [
         ("down", "the server bad cannot be reached: "),
-        ("garbled", "the server bad lists what are no tools"),
+        ("garbled", "the server bad lists what are no tools: tools.0.inputSchema: Field required"),
     ],
 )
 async def test_a_server_that_cannot_be_asked_offers_nothing(
