@@ -31,6 +31,12 @@ number.
 
 LONGEST_WAIT = timedelta(hours=24)
 
+UNSENDABLE = (
+    "a header cannot be sent: the key, or a value of 'extra_headers', has a line break or another"
+    " control character in it"
+)
+_ILLEGAL = "Illegal header value"
+
 
 class FailureKind(StrEnum):
     """The type names of the errors that a model call ends with."""
@@ -138,6 +144,8 @@ def _kind(cause: Exception, words: str, captured: CapturedCall) -> FailureKind:
         return FailureKind.TIMEOUT
     if isinstance(failure, StreamBroken | TooLarge | Garbled | EmptyResponse):
         return FailureKind.BROKEN
+    if _is_unsendable(failure):
+        return FailureKind.AUTHENTICATION
     if isinstance(failure, httpx.TransportError) and not refused:
         return FailureKind.BROKEN if captured.size else FailureKind.CONNECTION
     if captured.attempt is None and captured.status is None and _CREDENTIALS.search(words):
@@ -176,6 +184,8 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
         if said:
             return said
     failure = captured.failure or fault_in(captured)
+    if failure is not None and _is_unsendable(failure):
+        return UNSENDABLE
     if failure is not None and (captured.status is None or captured.status < 400):
         return str(failure) or type(failure).__name__
     if (package := _package(cause, captured)) is not None:
@@ -187,6 +197,11 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
         at = name.end()
     text = text[at:]
     return text.partition(_NOT_SAID)[0].strip() or text
+
+
+def _is_unsendable(failure: Exception) -> bool:
+    """Whether a header cannot be sent. The error quotes it escaped, where no search finds a key."""
+    return isinstance(failure, httpx.LocalProtocolError) and str(failure).startswith(_ILLEGAL)
 
 
 def _said(captured: CapturedCall) -> str:

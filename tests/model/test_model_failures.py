@@ -29,7 +29,7 @@ from model_calls import (
 from temporalio.exceptions import ApplicationError
 
 from activities import _captured
-from activities._failures import LONGEST_WAIT, _retry_after
+from activities._failures import LONGEST_WAIT, UNSENDABLE, _retry_after
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import ArchiveError
@@ -475,6 +475,21 @@ async def test_a_key_stands_nowhere(where: str, monkeypatch: pytest.MonkeyPatch)
     said = readable(job.store)
     assert b"Your key is" in said
     assert secret.encode() not in said
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5"])
+async def test_a_key_that_no_header_takes_is_told_of_and_stands_nowhere(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two lines, or of a file whose lines end in a carriage return: it gets no better."""
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(variable, "hunter2\rhunter2secret")
+    async with Gateway(b"") as address:
+        job = Job({"name": name, "api_base": address})
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+    assert (failed.value.type, failed.value.message) == ("AuthenticationError", UNSENDABLE)
+    assert b"hunter2secret" not in readable(job.store)
 
 
 @STREAMING
