@@ -106,17 +106,20 @@ class JobReader:
         """The end of the newest run, if that ended before its first call, so that ``runs`` does not
         tell of it.
         """
-        begun = {run for _, run in self._started()}
-        # A run that has calls may have lost its start.
-        uncalled = [
-            run for run in self.ended_runs() if run not in begun and self._first_call(run) is None
-        ]
-        ends = [end for run in uncalled if (end := self.end(run)) is not None]
+        ends = [end for run in self.uncalled_runs() if (end := self.end(run)) is not None]
         newest = max(ends, key=lambda end: end.ended_at, default=None)
         if newest is None:
             return None
         last = next((when for when, _ in reversed(self._that_called())), "")
         return newest if newest.ended_at > last else None
+
+    def uncalled_runs(self) -> list[str]:
+        """The runs that ended before their first call, by their ids' order."""
+        begun = {run for _, run in self._started()}
+        # A run that has calls may have lost its start.
+        return [
+            run for run in self.ended_runs() if run not in begun and self._first_call(run) is None
+        ]
 
     def ended_runs(self) -> list[str]:
         """The runs that have an end in the archive, readable or not, by their ids' order."""

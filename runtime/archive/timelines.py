@@ -56,9 +56,10 @@ class Stands(StrEnum):
 class RunNode(Value):
     """A run in the tree: the job and run it goes on from, after which turn, and why.
 
-    ``order`` is the replay's that it is. ``next_run`` is the run in which a continued one goes on,
-    or which came after one that was taken back. An open run is the newest one: whether Temporal
-    still has it, it alone can tell.
+    Its calls are at the turns ``first`` to ``last``; of a run that ended before its first call,
+    ``last`` is the turn before. ``order`` is the replay's that it is. ``next_run`` is the run in
+    which a continued one goes on, or which came after one that was taken back. An open run is the
+    newest one: whether Temporal still has it, it alone can tell.
     """
 
     job: str
@@ -93,6 +94,7 @@ def run_tree(archive: JobArchive, gaps: list[Gap]) -> list[RunNode]:
             nodes.append(_node(archive, run, orders.get(run), gaps))
         except ObjectCorrupt as error:
             gaps.append(named_gap(error))
+    _put_uncalled(archive, nodes, orders, gaps)
     lasts = {node.run: node.last for node in nodes if node.status is None}
     # In a second pass: how a run began depends on where the one before it stopped.
     begun = [node.model_copy(update={"began": _began(node, lasts)}) for node in nodes]
@@ -102,6 +104,52 @@ def run_tree(archive: JobArchive, gaps: list[Gap]) -> list[RunNode]:
         )
         for place, node in enumerate(begun)
     ]
+
+
+def _put_uncalled(
+    archive: JobArchive,
+    nodes: list[RunNode],
+    orders: dict[str, dict[str, Any]],
+    gaps: list[Gap],
+) -> None:
+    """Put the runs that ended before their first call among those that called, by their times."""
+    ends = []
+    for run in archive.uncalled_runs():
+        try:
+            if (end := archive.end(run)) is not None:
+                ends.append(end)
+        except ObjectCorrupt as error:
+            gaps.append(named_gap(error))
+    for end in sorted(ends, key=lambda end: end.ended_at):
+        earlier = (
+            place
+            for place, node in enumerate(nodes, 1)
+            if (archive.began(node.run) or "") <= end.ended_at
+        )
+        nodes.insert(max(earlier, default=0), _uncalled(archive, end, orders.get(end.run)))
+
+
+def _uncalled(archive: JobArchive, end: End, order: dict[str, Any] | None) -> RunNode:
+    place = keys.parse_turn_key(end.parent.key) if end.parent is not None else None
+    last = place.turn if place is not None else 0
+    return RunNode(
+        job=str(archive.job),
+        run=end.run,
+        **_parent(place),
+        first=last + 1,
+        last=last,
+        order=order,
+        status=end.status,
+        reason=end.reason,
+    )
+
+
+def _parent(place: keys.TurnKey | None) -> dict[str, Any]:
+    """The job and run of the step from which a run goes on."""
+    return {
+        "parent_job": str(keys.job_of(place.job)) if place is not None else None,
+        "parent_run": unquote(place.run) if place is not None else None,
+    }
 
 
 def _began(node: RunNode, lasts: dict[str, int]) -> Began:
@@ -155,8 +203,7 @@ def _node(archive: JobArchive, run: str, order: dict[str, Any] | None, gaps: lis
     return RunNode(
         job=str(archive.job),
         run=run,
-        parent_job=str(keys.job_of(parent.job)) if parent is not None else None,
-        parent_run=unquote(parent.run) if parent is not None else None,
+        **_parent(parent),
         first=spans[-1].first,
         last=max(own, default=spans[-1].first),
         order=order,

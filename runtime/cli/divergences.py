@@ -21,13 +21,15 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
     from runtime.archive.divergences import replay_of
     from runtime.archive.job import JobArchive
     from runtime.cli.differences import explained_in, lines_of
-    from runtime.cli.showing import chosen_run
+    from runtime.cli.showing import chosen_run, tell_newest
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
     name = find_job(objects, job)
     archive = JobArchive.of(objects, name)
     chosen = chosen_run(archive, str(name), run)
+    if run is None:
+        tell_newest(archive, str(name))
     replay, explained = replay_of(archive, chosen), explained_in(archive, chosen)
     if json:
         about = {

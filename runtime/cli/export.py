@@ -84,7 +84,7 @@ def command(
     from runtime.archive.export_forms import Delta, Full
     from runtime.archive.genai import genai_lines
     from runtime.archive.job import JobArchive
-    from runtime.cli.showing import chosen_run
+    from runtime.cli.showing import chosen_run, tell_newest
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
@@ -104,6 +104,8 @@ def command(
             f"{name} has no turn of {turns} in run {chosen}: it has turns {min(held)} to"
             f" {max(held)}"
         )
+    if run is None:
+        tell_newest(archive, str(name))
     gaps: list[Gap] = []
     if format is Format.OTEL:
         lines = genai_lines(archive, chosen, wanted, gaps)

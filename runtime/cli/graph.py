@@ -28,7 +28,8 @@ def _drawn(depth: int, more: tuple[bool, ...]) -> str:
 
 def _told(node: RunNode) -> str:
     reason = f": {one_line(node.reason)}" if node.reason and node.status != "succeeded" else ""
-    return f"{node.run}  turns {node.first} to {node.last}  {_why(node)}{_how(node)}{reason}"
+    turns = f"turns {node.first} to {node.last}" if node.last >= node.first else "no calls"
+    return f"{node.run}  {turns}  {_why(node)}{_how(node)}{reason}"
 
 
 def _how(node: RunNode) -> str:

@@ -65,6 +65,7 @@ def command(
     """
     from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
+    from runtime.cli.showing import tell_newest
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
@@ -77,7 +78,7 @@ def command(
         return
     log = _read(archive, str(name), run, events=events, effects=effects)
     if run is None and log.run is not None:
-        _tell_newest(archive, log)
+        tell_newest(archive, str(name))
     # A run that is named may be an earlier one, which does nothing any more.
     now = _now(objects, name, target) if run is None and log.parts.end is None else None
     if json:
@@ -125,21 +126,6 @@ def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effe
         events=events_of(parts) if events else None,
         effects=(effects_of(archive, chosen, parts) if chosen else []) if effects else None,
     )
-
-
-def _tell_newest(archive: JobArchive, log: Log) -> None:
-    """Say if the newest run is another one, which has no turns that could be told."""
-    from runtime.archive.gaps import UNREADABLE
-
-    newest = None
-    with suppress(*UNREADABLE):
-        newest = archive.end_without_calls()
-    if newest is not None:
-        why = f": {one_line(newest.reason)}" if newest.reason else ""
-        note(
-            f"the newest run of {log.name}, {newest.run}, ended before its first call"
-            f" ({newest.status}{why}); this is the run before it"
-        )
 
 
 def _parent(archive: JobArchive, gaps: list[Gap]) -> str:

@@ -20,6 +20,7 @@ from runtime.base.redaction.marks import count_marks
 from runtime.base.visible import escaped
 from runtime.cli.effects import effect_line, effect_row
 from runtime.cli.outcomes import outcome_of
+from runtime.cli.output import note
 from runtime.cli.text import one_line
 from runtime.cli.turns import form_of, statement_of
 from runtime.job.happenings import line_of
@@ -48,6 +49,21 @@ def chosen_run(archive: JobArchive, name: str, run: str | None) -> str:
         how = "more than one run" if matching else "no run"
         raise NotFound(f"{name} has {how} {run!r} in the archive; it has {', '.join(runs)}")
     return matching[0]
+
+
+def tell_newest(archive: JobArchive, name: str) -> None:
+    """Say on stderr if the newest run is another one than ``chosen_run`` gives for None, since it
+    has no turns that could be told.
+    """
+    newest = None
+    with suppress(*UNREADABLE):
+        newest = archive.end_without_calls()
+    if newest is not None:
+        why = f": {one_line(newest.reason)}" if newest.reason else ""
+        note(
+            f"the newest run of {name}, {newest.run}, ended before its first call"
+            f" ({newest.status}{why}); this is the run before it"
+        )
 
 
 def _check_called(archive: JobArchive, name: str, run: str) -> None:

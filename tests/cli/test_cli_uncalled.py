@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from pathlib import Path
@@ -41,19 +42,53 @@ def store(tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPat
     return place
 
 
-def test_log_says_that_the_newest_run_is_another(
-    store: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["log", "export", "divergences"])
+def test_what_shows_the_run_before_the_newest_says_so(
+    command: str, store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What it shows is the one before; an earlier one that is named is what was asked for."""
-    assert main(["log", "job", "--store", store]) == 0
+    """An earlier one that is named is what was asked for."""
+    assert main([command, "job", "--store", store]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("nightly/job  run first\n")
+    assert "second" not in told.out
     assert told.err == (
         "the newest run of nightly/job, second, ended before its first call"
         " (budget: 2 of 2 turns are used up); this is the run before it\n"
     )
-    assert main(["log", "job", "--run", "first", "--store", store]) == 0
+    assert main([command, "job", "--run", "first", "--store", store]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_the_graph_has_runs_without_calls(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each stands under the run that it went back into, before those that began later."""
+    written = JobArchive(open_store(store), "nightly", "job")
+    end = NewEnd(run="zeroth", turn=0, parent=None, status="cancelled", ended_at="2020-01-01")
+    written.write_end(end)
+    assert main(["log", "job", "--graph", "--store", store]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "nightly/job",
+        "zeroth  no calls  cancelled",
+        "first  turns 1 to 3  succeeded",
+        "└─ second  no calls  reset by Temporal's own means from statement 3  budget: 2 of 2 turns"
+        " are used up",
+    ]
+    assert main(["log", "job", "--graph", "--store", store, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [(one["first"], one["last"]) for one in runs] == [(1, 0), (1, 3), (3, 2)]
+
+
+def test_a_run_that_went_on_in_one_without_calls_is_not_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job may be cancelled right after it went on in another run."""
+    written = Written(JobArchive(open_store(str(tmp_path)), "nightly", "job"))
+    last = write_run(written, "first", range(1, 4), None, chat(random.Random(2), 20))
+    end = NewEnd(run="second", turn=3, parent=last, status="cancelled", ended_at="2030-01-01")
+    written.archive.write_end(end)
+    assert main(["log", "job", "--graph", "--store", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "first  turns 1 to 3  goes on as run second",
+        "└─ second  no calls  continues run first  cancelled",
+    ]
 
 
 @pytest.mark.parametrize("command", ["log", "show", "export", "divergences"])
