@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from archive_jobs import rich_archive
+from archive_jobs import Written, chat, rich_archive, write_run
 
 from runtime.archive import container
 from runtime.archive.catalog import all_jobs, archive_id
@@ -211,6 +213,37 @@ def test_some_jobs_bring_what_they_lean_on() -> None:
     copy_archive(source, target, [short], everything=False, tell=lambda _: None)
     assert damage(examine_job(JobArchive.of(target, short)).findings) == []
     assert list(target.list("nightly/licences/ends/")) == []
+
+
+class Counted(MemoryStore):
+    """Counts how often each object is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = Counter[str]()
+
+    def get(self, key: str) -> bytes:
+        self.read[key] += 1
+        return super().get(key)
+
+
+@pytest.mark.parametrize("compare", [False, True])
+def test_what_forks_lean_on_is_read_once_for_all_of_them(compare: bool) -> None:
+    """And what was brought for one of them was not there before."""
+    source, target = Counted(), MemoryStore()
+    check_store(source, "memory")
+    lines = chat(random.Random(2), 20)
+    first = Written(JobArchive(source, "nightly", "job"))
+    write_run(first, "first", range(1, 9), None, lines)
+    for number in range(4):
+        fork = Written(JobArchive(source, "nightly", f"fork-{number}"))
+        write_run(fork, "forked", range(7, 9), first.refs["first", 6], lines)
+    source.read.clear()
+    done = copied(source, target, compare=compare)
+    assert max(source.read.values()) <= 2
+    assert (done.objects, done.present) == (len(list(target.list("nightly/"))), 0)
+    again = copied(source, target, compare=compare)
+    assert (again.objects, again.present) == (0, done.objects)
 
 
 def test_a_copy_brings_nothing_back(store: ObjectStore) -> None:

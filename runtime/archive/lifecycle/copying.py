@@ -125,6 +125,12 @@ class _Copier:
         # What is there, with all that it names; where that is to be compared, what has been.
         self._shared = set() if compare else set(target.list(SHARED))
         self._gone: set[str] = set()
+        # The same of jobs that others lean on, whose ``_listed`` folders of the target are in it;
+        # and what was written for those others.
+        self._leaned: set[str] = set()
+        self._listed: set[str] = set()
+        self._brought: set[str] = set()
+        self._leaning = threading.Lock()
         self.result = Copied()
 
     def may_copy(self, job: JobKey) -> bool:
@@ -147,10 +153,10 @@ class _Copier:
         prefix = keys.job_prefix(job.batch, job.job)
         there = set() if self._compare else set(self._target.list(f"{prefix}/"))
         names = list(self._source.list(f"{prefix}/"))
-        counts = _Counts(present=sum(key in there for key in names))
+        counts = _Counts(present=sum(self._was_there(key) for key in names if key in there))
         for key in sorted(names, key=_older_first):
             if not self._has(key, there):
-                self._with_what_it_names(key, there, counts)
+                self._with_what_it_names(_Visit(key), there, counts, f"{prefix}/")
         pack_job(self._target, prefix)
         self._add(counts)
         return CopiedJob(job, counts.objects, counts.present, counts.bytes)
@@ -166,7 +172,7 @@ class _Copier:
             if self._graves[1].covering(key) is not None:
                 continue
             counts = _Counts()
-            self._with_what_it_names(key, set(), counts)
+            self._with_what_it_names(_Visit(key), set(), counts, SHARED)
             self._add(counts)
 
     def words_on(self, jobs: Collection[str], everything: bool) -> None:
@@ -177,11 +183,23 @@ class _Copier:
                 if told and (data := self._read(key)) is not None:
                     self.put(key, data)
 
-    def _with_what_it_names(self, first: str, there: set[str], counts: _Counts) -> None:
-        """Copy an object, what it names before it."""
+    def _lean_on(self, named: _Visit, counts: _Counts) -> None:
+        """Copy an object of another job, what it names before it: once for all that name it."""
+        with self._leaning:
+            folder = f"{keys.job_prefix_in(named.key)}/"
+            if not self._compare and folder not in self._listed:
+                self._listed.add(folder)
+                self._leaned.update(self._target.list(folder))
+            if named.key not in self._leaned:
+                self._with_what_it_names(named, self._leaned, counts, None)
+
+    def _with_what_it_names(
+        self, first: _Visit, there: set[str], counts: _Counts, own: str | None
+    ) -> None:
+        """Copy an object under the prefix ``own``, what it names before it; under any for None."""
         # A stack of its own: chains of steps are longer than Python recurses.
-        stack = [_Visit(first)]
-        seen = {first}
+        stack = [first]
+        seen = {first.key}
         while stack:
             visit = stack[-1]
             if visit.data is None:
@@ -194,12 +212,33 @@ class _Copier:
             below = next((one for one in visit.named if one.key not in seen), None)
             if below is not None:
                 seen.add(below.key)
-                stack.append(_Visit(below.key, below.digest, visit.key))
+                named = _Visit(below.key, below.digest, visit.key)
+                if own is None or below.key.startswith((own, SHARED)):
+                    stack.append(named)
+                else:
+                    self._lean_on(named, counts)
                 continue
             stack.pop()
-            self._count(self.put(visit.key, visit.data), visit.data, counts)
+            written = (self._bring if own is None else self.put)(visit.key, visit.data)
+            counts.objects += written
+            counts.bytes += len(visit.data) if written else 0
+            # What others lean on is told with its own job.
+            counts.present += own is not None and not written and self._was_there(visit.key)
             # Only now, with all that it names in place, does its presence mean that it is whole.
             (self._shared if visit.key.startswith(SHARED) else there).add(visit.key)
+
+    def _was_there(self, key: str) -> bool:
+        """Whether what the target has was there before this copy, and not brought for others."""
+        with self._lock:
+            return key not in self._brought
+
+    def _bring(self, key: str, data: bytes) -> bool:
+        """``put``, for others than the object's own job."""
+        # In one, so that its own job, which may come upon it now, knows from where it is.
+        with self._lock:
+            if written := self.put(key, data):
+                self._brought.add(key)
+        return written
 
     def _has(self, key: str, there: set[str]) -> bool:
         """Whether an object is dealt with: the target has it, with all that it names."""
@@ -245,11 +284,6 @@ class _Copier:
             self.result.objects += counts.objects
             self.result.present += counts.present
             self.result.bytes += counts.bytes
-
-    def _count(self, written: bool, data: bytes, counts: _Counts) -> None:
-        counts.objects += written
-        counts.present += not written
-        counts.bytes += len(data) if written else 0
 
 
 @dataclass
