@@ -75,6 +75,9 @@ class Named:
     def __post_init__(self) -> None:
         if (self.job is None) == (self.batch is None and self.where is None):
             raise InputError("name one job, or several with --batch or --where")
+        # Before a server is asked, or started: no job and no batch has this name.
+        if "" in {self.job, self.batch}:
+            raise InputError("'' names no job and no batch")
 
 
 def act_on(

@@ -161,6 +161,26 @@ def test_an_empty_name_names_nothing(
     assert "''" in err
 
 
+@pytest.mark.parametrize(
+    "arguments", [["pause", "--batch", ""], ["resume", "--batch", ""], ["cancel", ""]]
+)
+def test_for_an_empty_name_no_server_is_started(
+    archive: str,
+    arguments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nor is one asked."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a server was asked")
+
+    monkeypatch.setattr("runtime.server.connection.connect", refuse)
+    monkeypatch.setattr("runtime.cli.reach.connect", refuse)
+    assert main(arguments) == 2
+    assert capsys.readouterr() == ("", "error: '' names no job and no batch\n")
+
+
 class Counting(MemoryStore):
     """Counts the keys that are listed and the objects that are read."""
 
