@@ -8,7 +8,7 @@ from itertools import takewhile
 from runtime.archive.divergences import divergences, replay_of
 from runtime.archive.job import JobArchive
 from runtime.archive.texts import Explained, Timeline, explained
-from runtime.cli.text import clean
+from runtime.cli.text import clean, one_line
 
 SHOWN_LINES = 4
 """Lines of each text that are shown of one divergence."""
@@ -33,9 +33,9 @@ def lines_of(one: Explained) -> Iterator[str]:
     recorded and ``+`` now.
     """
     if one.recorded is None or one.now is None or one.recorded == one.now:
-        yield one.divergence.line()
+        yield one_line(one.divergence.line())
         return
-    yield f"{one.divergence.place}:"
+    yield f"{one_line(one.divergence.place)}:"
     before, after = _different(one.recorded.splitlines(), one.now.splitlines())
     yield from _signed("-", before)
     yield from _signed("+", after)

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from runtime.archive.approvals import QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
+from runtime.archive.texts import Explained
 from runtime.base.visible import escaped
+from runtime.cli import differences
 from runtime.cli.log import lines_of
 from runtime.cli.main import main
 from runtime.cli.nodes import node_lines
 from runtime.cli.showing import events_text, nodes_text
 from runtime.cli.text import clean, one_line
+from runtime.job.divergence import Aspect, Divergence
 from tests.archive.archive_jobs import Written, segment
 
 
@@ -130,3 +133,12 @@ def test_what_happened_to_a_node_is_told_on_one_line() -> None:
     ]
     assert events_text([event]) == f"1.2  node_changed  view-1  {told}"
     assert nodes_text(nodes) == f"view-1  path={told}"
+
+
+def test_a_divergence_is_told_on_one_line() -> None:
+    """What a statement raised, or called a file, makes no line that looks like another one."""
+    forged = "no\nstatement 9, status: ok; recorded was error"
+    told = Divergence(turn=1, aspect=Aspect.EXCEPTION, subject="a\nb", recorded="-", now=forged)
+    (line,) = differences.lines_of(Explained(told, None, None))
+    assert "\n" not in line
+    assert next(differences.lines_of(Explained(told, "x", "y"))) == "statement 1, exception a b:"
