@@ -10,15 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.archive.job import JobArchive
+from runtime.archive.printed import printed, told_of
 from runtime.archive.recorded import recorded_effect, turn_record
-from runtime.base.digests import digest_of
 from runtime.base.errors import NotFound
-from runtime.base.fences import unfenced
 from runtime.job.divergence import Aspect, Divergence
-from runtime.projection.segments import SegmentKind
-
-_ENDINGS = ("", "\n", "\n\n", "\n\n\n")
-"""Line ends that an observation does not show of what was printed."""
 
 
 @dataclass(frozen=True)
@@ -85,35 +80,14 @@ def _effect_text(value: Mapping[str, Any]) -> str:
 
 
 def _printed(timeline: Timeline, turn: int, stream: Aspect) -> str | None:
-    """What a statement printed: steps have its digest, the next prompt shows it with the
-    statement's outcome around it.
-    """
+    """What a statement printed: in an end, or in the next prompt."""
     try:
-        record = turn_record(timeline.archive, timeline.run, turn)
-        execution = record.execution or {}
-        if execution.get(stream):
-            return str(execution[stream])
-        layout = timeline.archive.turn_layout(timeline.run, turn + 1)
+        execution = turn_record(timeline.archive, timeline.run, turn).execution
+        if (text := printed(execution, stream)) is not None:
+            return text
+        return printed(execution, stream, told_of(timeline.archive, timeline.run, turn))
     except NotFound:
         return None
-    # The prompt shows the text with its ends trimmed; the digest says which of the ends was there.
-    digest = execution.get(f"{stream}_digest")
-    if digest is None:
-        return ""
-    head = f"[turn {turn}: "
-    shown = next(
-        (s.text for s in layout if s.kind is SegmentKind.RESULT and s.text.startswith(head)), ""
-    )
-    exception = execution.get("exception") or {}
-    trace = (
-        str(exception.get("trace_summary", "")).strip()
-        or f"{exception.get('type')}: {exception.get('message')}"
-    )
-    body = unfenced(shown.partition("\n")[2]).removesuffix(trace).removesuffix("\n")
-    if execution.get("stderr_digest"):
-        out, _, err = body.rpartition("stderr:\n")
-        body = err if stream is Aspect.STDERR else out.removesuffix("\n")
-    return next((body + end for end in _ENDINGS if digest_of(body + end) == digest), None)
 
 
 def _node(timeline: Timeline, turn: int, obj_id: str) -> str | None:

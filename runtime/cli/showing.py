@@ -206,7 +206,9 @@ class ShownTurn:
 
     def namespace(self) -> dict[str, dict[str, Any]]:
         """The variables as they stood when the model was called."""
-        return variables_at(self.archive, self.run, self._step().turn)
+        variables = variables_at(self.archive, self.run, self._step().turn)
+        # What its digest tells apart has no repr in its record.
+        return {name: {"repr": "", **about} for name, about in variables.items()}
 
     def events(self) -> list[dict[str, Any]]:
         """The context's events between the call before and this one: of the statement before, and
@@ -469,7 +471,9 @@ def statement_text(shown: dict[str, Any]) -> str:
     if shown["problem"]:
         lines.append(f"[problem: {shown['problem']}]")
     for stream in ("stdout", "stderr"):
-        if shown[stream]:
+        if shown[stream] is None:
+            lines.append(f"[what it printed to {stream} is not to be found: no prompt shows it]")
+        elif shown[stream]:
             lines.append(f"--- {stream} ---\n{shown[stream]}".rstrip("\n"))
     lines.extend(
         ["--- effects ---", *map(effect_line, shown["effects"])] if shown["effects"] else []

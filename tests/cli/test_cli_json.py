@@ -31,10 +31,10 @@ PARTS = (
 )
 STATEMENTS = [
     (
-        "a = view('notes.txt', freq='Sync')\nb = view('notes.txt', pos='1')\nprint('needle',"
-        " open('notes.txt').read())"
+        "a = view('notes.txt', freq='Sync')\nb = view('notes.txt', pos='1')\nt ="
+        " open('notes.txt').read()\nprint('needle', t)"
     ),
-    "g = group(a, b, tokens=90)\nn = note('keep this')",
+    "g = group(a, b, tokens=90)\nn = note('keep this')\ns = {1, 2}",
     "raise ValueError('no')",
     "x = [1, {'y': a}]",
     "pin(a, reason='why')\nb = None",
@@ -114,6 +114,8 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
     cli.write("c.py", OTHERS.replace("DELAY", "0").replace("LAST", "1"))
     assert cli("run", slow, "--rerun-failed").code == 0
     read_everything(printed, "shapes/a")
+    printed("show", "shapes/a@1", "--part", "statement", of="show --part statement")
+    printed("show", "shapes/a@7", "--part", "namespace", of="show --part namespace")
     store = ("--store", str(damaged_copy(cli, tmp_path)))
     read_everything(printed, "shapes/b")
     for command, *arguments in (["ls"], ["log", "shapes/b"], ["cost"], ["verify", "shapes/b"]):
