@@ -171,7 +171,8 @@ def _deletions(graves: Sequence[Tombstone], demands: Demands) -> Iterator[Findin
         signed = (
             "not signed" if grave.signed_by is None else f"signed by {fingerprint(grave.signed_by)}"
         )
-        words = f"{counted(grave.form.objects, 'object')} of {grave.job} {grave.told} ({signed})"
+        objects = counted(grave.form.objects, "object")
+        words = f"{grave.job} {grave.told} ({objects}, {signed})"
         yield _finding(Fault.DELETED, grave.key, words, note=True)
         if not trusted and (demands.signed or demands.anchored):
             why = "a key to trust was given" if demands.signed else "an anchor is required"

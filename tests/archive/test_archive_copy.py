@@ -54,9 +54,10 @@ def test_a_copy_has_every_object_byte_for_byte(store: ObjectStore) -> None:
     names = list(source.list(""))
     assert sorted(store.list("")) == sorted(names)
     assert all(store.get(key) == source.get(key) for key in names)
-    assert (first.whole, first.jobs) == (True, 2)
+    assert (first.whole, first.jobs, first.present) == (True, 2, 0)
     again = copied(source, store, compare=True)
     assert (again.objects, again.bytes, again.whole) == (0, 0, True)
+    assert again.present == first.objects
     # Each is looked at once, however many others name it.
     job = JobKey(batch="nightly", job="licences")
     told = copy_archive(source, store, [job], everything=False, compare=True, tell=lambda _: None)

@@ -66,7 +66,8 @@ async def test_a_deleted_job_is_told_of_and_not_missed(store: ObjectStore) -> No
     assert told.damage == ()
     (note,) = told.notes
     assert note.fault is Fault.DELETED
-    assert f"was deleted by alice at {AT}: the customer asked for it (not signed)" in note.message
+    assert note.message.startswith(f"nightly/short was deleted by alice at {AT}: the customer")
+    assert note.message.endswith(" asked for it (38 objects, not signed)")
     left = await verdict(store, LICENCES, Demands(head=kept))
     assert left.damage == ()
     assert list(altered_shared(store)) == []

@@ -126,10 +126,11 @@ class _Copier:
         self._shared = set() if compare else set(target.list(SHARED))
         self._gone: set[str] = set()
         # The same of jobs that others lean on, whose ``_listed`` folders of the target are in it;
-        # and what was written for those others.
+        # and what was written for those others, or for all; what they share was ``_met`` there.
         self._leaned: set[str] = set()
         self._listed: set[str] = set()
         self._brought: set[str] = set()
+        self._met: set[str] = set()
         self._leaning = threading.Lock()
         self.result = Copied()
 
@@ -163,9 +164,7 @@ class _Copier:
 
     def beside(self, everything: bool) -> None:
         """Copy what jobs share and no job names: with ``everything`` alone."""
-        if not everything:
-            return
-        for key in self._source.list(SHARED):
+        for key in self._source.list(SHARED) if everything else ():
             if key.startswith((TOMBSTONES, HOLDS)) or key in {_ID, f"{SHARED}archive"}:
                 continue
             # Deleted in the target: a copy brings nothing back.
@@ -174,6 +173,8 @@ class _Copier:
             counts = _Counts()
             self._with_what_it_names(_Visit(key), set(), counts, SHARED)
             self._add(counts)
+        # What two threads met at once, one of them wrote.
+        self.result.present += len(self._met - self._brought)
 
     def words_on(self, jobs: Collection[str], everything: bool) -> None:
         """Copy tombstones and holds: what is said of jobs comes after the jobs."""
@@ -222,10 +223,14 @@ class _Copier:
             written = (self._bring if own is None else self.put)(visit.key, visit.data)
             counts.objects += written
             counts.bytes += len(visit.data) if written else 0
+            shared = visit.key.startswith(SHARED)
+            if shared:
+                (self._brought if written else self._met).add(visit.key)
             # What others lean on is told with its own job.
-            counts.present += own is not None and not written and self._was_there(visit.key)
+            elif own is not None and not written:
+                counts.present += self._was_there(visit.key)
             # Only now, with all that it names in place, does its presence mean that it is whole.
-            (self._shared if visit.key.startswith(SHARED) else there).add(visit.key)
+            (self._shared if shared else there).add(visit.key)
 
     def _was_there(self, key: str) -> bool:
         """Whether what the target has was there before this copy, and not brought for others."""
