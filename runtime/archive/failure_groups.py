@@ -69,8 +69,21 @@ def ends_in_failure(archive: JobArchive) -> Iterator[Failing]:
         reason = standing.damaged[0] if standing.damaged else "its end cannot be read"
         yield _failing(standing.key, 0, DAMAGED, reason)
     elif standing.status not in {OPEN, "succeeded"}:
-        turn = turn_of_error(standing.reason) or standing.turns
+        turn = _turn_shown(archive, turn_of_error(standing.reason) or standing.turns)
         yield _failing(standing.key, turn, standing.status, standing.reason or standing.status)
+
+
+def _turn_shown(archive: JobArchive, turn: int) -> int:
+    """The turn, or the one before, that ``show`` has: a job may end before a turn's call, for which
+    its budget has no room. 0 if it has neither.
+    """
+    run = next(reversed(archive.runs_that_called()), None)
+    if run is None:
+        return 0
+    try:
+        return next((one for one in (turn, turn - 1) if one and archive.has_turn(run, one)), 0)
+    except UNREADABLE:
+        return turn
 
 
 def failed_calls(archive: JobArchive) -> Iterator[Failing]:

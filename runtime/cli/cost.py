@@ -82,9 +82,9 @@ def _jobs(objects: ObjectStore, name: str | None) -> list[JobKey]:
 
 
 def _text(row: dict[str, Any]) -> str:
-    extra = [f"{row[name]} {words}" for name, words in _REMARKS if row[name]]
+    extra = [counted(row[name], *words) for name, words in _REMARKS if row[name]]
     extra += (
-        [f"{len(row['damaged'])} calls cannot be read: run 'holdfast verify'"]
+        [f"{counted(len(row['damaged']), 'call')} cannot be read: run 'holdfast verify'"]
         if row["damaged"]
         else []
     )
@@ -104,7 +104,7 @@ def _text(row: dict[str, Any]) -> str:
 
 
 _REMARKS = (
-    ("failed_attempts", "failed attempts"),
-    ("unreported", "calls without reported usage"),
-    ("moved_prefixes", "moved prefixes"),
+    ("failed_attempts", ("failed attempt",)),
+    ("unreported", ("call without reported usage", "calls without reported usage")),
+    ("moved_prefixes", ("moved prefix", "moved prefixes")),
 )

@@ -101,3 +101,36 @@ def test_a_run_without_turns_is_told_from_one_that_never_was(
     for none in ("third", "", ".."):
         assert main([command, "job", "--run", none, "--store", store]) == 2
         assert f"has no run {none!r} in the archive" in capsys.readouterr().err
+
+
+def test_errors_names_a_command_that_shows_something(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of a job that ended before a turn's call, as its budget had no room for it."""
+    store = open_store(str(tmp_path))
+    short = "the job's budget holds no other call; turn {}: a prompt of 9 tokens would be more"
+    for job, called in (("first", 0), ("third", 2)):
+        written = Written(JobArchive(store, "nightly", job))
+        turns = range(1, called + 1)
+        last = (
+            write_run(written, "run", turns, None, chat(random.Random(2), 20)) if called else None
+        )
+        written.archive.write_end(
+            NewEnd(
+                run="run",
+                turn=called + 1,
+                parent=last,
+                status="budget",
+                reason=short.format(called + 1),
+                ended_at="2030-01-01T00:00:00Z",
+            )
+        )
+    for job, command in (
+        ("first", ["log", "nightly/first"]),
+        ("third", ["show", "nightly/third@2"]),
+    ):
+        assert main(["errors", f"nightly/{job}", "--store", str(tmp_path)]) == 0
+        told = f"  holdfast {' '.join(command)} --store {tmp_path}"
+        assert told in capsys.readouterr().out.splitlines()
+        assert main([*command, "--store", str(tmp_path)]) == 0
+        capsys.readouterr()
