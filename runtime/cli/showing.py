@@ -247,12 +247,11 @@ class ShownTurn:
         exchanged, failed = self._exchanged(), self._failed()
         if exchanged is not None:
             pieces = self.archive.exchanged_chunks(exchanged)
+        elif failed:
+            pieces = self.archive.failed_chunks(failed)
         else:
-            pieces = (
-                self.archive.failed_chunks(failed)
-                if failed
-                else self.archive.chunks(self._step().run, self.turn)
-            )
+            self._step()
+            pieces = self.archive.chunks(self.run, self.turn)
         return [{"at_us": chunk.at_us, "bytes": chunk.size} for chunk in pieces]
 
     def nodes(self) -> dict[str, Any]:

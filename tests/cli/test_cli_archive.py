@@ -166,6 +166,18 @@ def test_chunks_tell_when_the_reply_arrived(read: Reader) -> None:
     assert [chunk["at_us"] for chunk in failed] == [700]
 
 
+def test_a_turn_before_a_fork_is_shown_as_its_own_job_has_it(read: Reader, tmp_path: Path) -> None:
+    """It is in the archive of the job that the fork was made from alone."""
+    store = str(tmp_path / "rich")
+    rich_archive(open_store(store))
+    for part in ("prompt", "wire", "response", "wire-response", "attempts", "chunks"):
+        shown, own = (
+            read.ok("show", job, "--part", part, "--store", store)
+            for job in ("short@33", "licences@33")
+        )
+        assert shown == own
+
+
 def test_the_attempt_in_flight_is_shown(read: Reader) -> None:
     """The newest turn of a run that goes on: its prompt and request, and no response yet."""
     shown = read.ok("show", "licences@35", "--run", "a", "--part", "wire")
