@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from runtime.archive.forms import Step
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.printed import printed, told_of
 from runtime.archive.recorded import TurnRecord
@@ -13,11 +15,14 @@ from runtime.archive.recorded import TurnRecord
 def outcome_of(archive: JobArchive, run: str, record: TurnRecord) -> dict[str, Any]:
     """The statement's ``stdout``, ``stderr`` and ``events``.
 
-    None for a text that is not to be found, as where it was condensed.
+    None for a text that is not to be found, as where it was condensed, or its prompt is damaged.
     """
     execution, after = record.execution or {}, record.after
     ids = frozenset(execution.get("events", ()))
-    told = told_of(archive, run, after.turn - 1) if isinstance(after, Step) else ()
+    told: tuple[str, ...] = ()
+    if isinstance(after, Step):
+        with suppress(*UNREADABLE):
+            told = told_of(archive, run, after.turn - 1)
     return {
         "stdout": printed(execution, "stdout", told),
         "stderr": printed(execution, "stderr", told),

@@ -471,7 +471,9 @@ def statement_text(shown: dict[str, Any]) -> str:
         lines.append(f"[problem: {shown['problem']}]")
     for stream in ("stdout", "stderr"):
         if shown[stream] is None:
-            lines.append(f"[what it printed to {stream} is not to be found: no prompt shows it]")
+            lines.append(
+                f"[what it printed to {stream} is not to be found: no readable prompt shows it]"
+            )
         elif shown[stream]:
             lines.append(f"--- {stream} ---\n{shown[stream]}".rstrip("\n"))
     lines.extend(

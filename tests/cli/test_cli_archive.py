@@ -16,9 +16,11 @@ from runtime.archive.container import unseal
 from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore, open_store
+from runtime.base.digests import digest_of
 from runtime.base.values import StepRef
 from runtime.cli.main import main
-from tests.cli.command_line import Done, unpack
+from runtime.projection.segments import SegmentKind
+from tests.cli.command_line import Done, damage, unpack
 from tests.cli.json_shapes import misfits
 from tests.cli.test_cli_json import PINNED
 
@@ -176,6 +178,39 @@ def test_a_turn_before_a_fork_is_shown_as_its_own_job_has_it(read: Reader, tmp_p
             for job in ("short@33", "licences@33")
         )
         assert shown == own
+
+
+def test_what_is_told_of_a_damaged_turn_has_its_pinned_shape(read: Reader) -> None:
+    """Also where what cannot be read is of no turn."""
+    shapes = PINNED["documents"]
+    unpack(read.store)
+    (step,) = read.store.glob("nightly/licences/turns/b/00000/0000033.step")
+    step.unlink()
+    for part in ("prompt", "request", "segments", "attempts", "forgotten"):
+        told = json.loads(read("show", "licences@33", "--part", part, "--json").out)
+        assert told["damaged"]["turn"] == 33
+        assert list(misfits(shapes[f"show --part {part}"], told)) == []
+    (start,) = read.store.glob("nightly/licences/runs/b")
+    start.unlink()
+    told = json.loads(read("log", "licences", "--json").out)
+    assert None in [one["turn"] for one in told["damaged"]]
+    assert list(misfits(shapes["log"], told)) == []
+
+
+def test_a_statement_is_shown_though_the_next_prompt_is_damaged(read: Reader) -> None:
+    """That says what it printed; the rest stands elsewhere."""
+    written = Written(JobArchive(read.objects, "nightly", "loud"))
+    first = written.finish("r", 1, written.begin("r", 1, None, [segment("Begin.")]))
+    layout = [segment("Begin."), segment("[turn 1: ok]\nhello", kind=SegmentKind.RESULT)]
+    record = step_record("r", 2, written.begin("r", 2, first, layout))
+    execution = {"status": "ok", "stdout_digest": digest_of("hello\n\n")}
+    written.finished(record.model_copy(update={"execution": execution}))
+    statement = ("show", "loud@1", "--part", "statement")
+    assert read.json(*statement)["statement"]["stdout"] == "hello\n\n"
+    damage(read.store / "nightly/loud/turns/r/00000/0000002.attempt-001")
+    told = read.json(*statement)["statement"]
+    assert (told["execution"]["status"], told["stdout"]) == ("ok", None)
+    assert "is not to be found: no readable prompt shows it]" in read.ok(*statement)
 
 
 def test_the_attempt_in_flight_is_shown(read: Reader) -> None:
