@@ -4,20 +4,12 @@ time.
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 
-from temporalio.api.enums.v1 import TaskQueueType
-from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
-    DescribeTaskQueueRequest,
     GetSystemInfoRequest,
-    PollActivityTaskQueueRequest,
 )
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -26,6 +18,7 @@ from runtime.base.errors import InputError, ServerError
 from runtime.base.search_attributes import TYPES
 from runtime.server.connection import Connection, connect
 from runtime.server.preparing import registered_attributes
+from runtime.server.server_clock import Clock, server_time
 from runtime.server.target import Target
 from runtime.worker.doctor.finding import Finding, failed, good, worrying
 
@@ -34,13 +27,6 @@ SKEW_SECONDS = 5.0
 
 MOST_SKEW_SECONDS = 300.0
 """Beyond this, S3 will soon refuse requests (15 minutes), and times in records mislead."""
-
-POLL_SECONDS = 20
-# A tenth of a second apart: ten seconds in all, and the poll lasts longer.
-_LOOKS = 100
-
-Clock = Callable[[], float]
-"""Seconds since 1970 by this machine."""
 
 
 async def server(target: Target, clock: Clock = time.time) -> list[Finding]:
@@ -106,12 +92,9 @@ async def _attributes(client: Client) -> Finding:
 
 
 async def _time(client: Client, clock: Clock) -> Finding:
-    """Compare clocks: the server says when it was last asked for work on a queue of our own.
-
-    That needs only what every worker may do, and leaves nothing behind.
-    """
+    """Compare clocks, and see that work may be asked for."""
     try:
-        before, told, after = await _asked(client, clock)
+        before, told, after = await server_time(client, clock)
     except RPCError as error:
         return failed(
             "queues",
@@ -128,36 +111,3 @@ async def _time(client: Client, clock: Clock) -> Finding:
     if skew > SKEW_SECONDS:
         return worrying("clock", f"{skew:.0f} s from the server's", "let NTP set it")
     return good("clock", f"agrees with the server's within {SKEW_SECONDS:.0f} s")
-
-
-async def _asked(client: Client, clock: Clock) -> tuple[float, float | None, float]:
-    service, queue = client.workflow_service, f"holdfast-doctor-{secrets.token_hex(8)}"
-    before = clock()
-    # A queue of a name that nobody else has: no task of anybody's is taken.
-    poll = asyncio.create_task(
-        service.poll_activity_task_queue(
-            PollActivityTaskQueueRequest(
-                namespace=client.namespace, task_queue=TaskQueue(name=queue), identity=queue
-            ),
-            timeout=timedelta(seconds=POLL_SECONDS),
-        )
-    )
-    try:
-        for _ in range(_LOOKS):
-            if poll.done():
-                poll.result()
-            seen = await service.describe_task_queue(
-                DescribeTaskQueueRequest(
-                    namespace=client.namespace,
-                    task_queue=TaskQueue(name=queue),
-                    task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
-                )
-            )
-            if seen.pollers:
-                return before, seen.pollers[0].last_access_time.ToNanoseconds() / 1e9, clock()
-            await asyncio.sleep(0.1)
-        return before, None, clock()
-    finally:
-        poll.cancel()
-        with suppress(asyncio.CancelledError, RPCError):
-            await poll
