@@ -27,8 +27,10 @@ def masked_message(archive: JobArchive, text: str) -> str:
     """A message to a job, masked by the rules of the job's archived definition.
 
     Raises:
-        InputError: if it is longer than the job's prompt has room for.
+        InputError: if it says nothing, or is longer than the job's prompt has room for.
     """
+    if not text.strip():
+        raise InputError("expected a message that says something, got an empty one")
     definition = archive.definition() or {}
     masked = _masked(definition, text)
     size = len(masked.encode(errors="replace"))

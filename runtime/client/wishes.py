@@ -31,7 +31,7 @@ async def send(control: Control, key: JobKey, text: str) -> None:
 
     Raises:
         NotFound: if the job does not run.
-        InputError: if the message is longer than the job's prompt has room for.
+        InputError: if the message says nothing, or is longer than the job's prompt has room for.
     """
     archive = JobArchive.of(control.store, key)
     masked = await asyncio.to_thread(masked_message, archive, text)
@@ -57,7 +57,7 @@ async def decide(
         InputError: if the reason is longer than the job's prompt has room for.
     """
     archive = JobArchive.of(control.store, key)
-    masked = await asyncio.to_thread(masked_message, archive, reason) if reason else ""
+    masked = await asyncio.to_thread(masked_message, archive, reason) if reason.strip() else ""
     decision = Decision(
         question=question,
         approved=approved,

@@ -167,6 +167,7 @@ def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:
     ("arguments", "said"),
     [
         (("--from", "9"), "has no statement 9: they are numbered 1 to 5"),
+        (("--from", "2", "--message", " "), "expected a message that says something"),
         (("--from", "2", "--frozen"), "--frozen follows the record"),
         (
             ("--from", "2", "--mode", "reexecute", "--message", "x"),

@@ -114,7 +114,10 @@ def test_a_message_that_no_prompt_has_room_for_is_refused() -> None:
     with pytest.raises(InputError, match=r"1,001 tokens to a job .* 2,000: expected 1,000 at most"):
         masked_message(archive, f"{most} word")
     with pytest.raises(InputError, match="of 262,145 bytes: expected 262,144 at most"):
-        masked_message(archive, " " * (MOST_MESSAGE_BYTES + 1))
+        masked_message(archive, "x" * (MOST_MESSAGE_BYTES + 1))
+    for nothing in ("", " \n"):
+        with pytest.raises(InputError, match="expected a message that says something"):
+            masked_message(archive, nothing)
     assert masked_text(archive, most * 2) == most * 2
 
 
