@@ -118,6 +118,14 @@ def test_a_person_is_asked(
     assert (done, written_tree(mine) != before) == (code, written)
 
 
+def test_a_directory_that_is_not_there_is_refused(cli: CommandLine, tmp_path: Path) -> None:
+    """It would get what the job changed, and nothing beside it."""
+    (tmp_path / "file").touch()
+    for name, why in (("gone", "is not there: 'workspace export' makes it"), ("file", "is no dir")):
+        done = cli("workspace", "apply", "one", "--to", tmp_path / name, "--dry-run")
+        assert (done.code, done.out, f"{tmp_path / name} {why}" in done.err) == (2, "", True)
+
+
 def test_nothing_is_written_through_a_link(cli: CommandLine, mine: Path, tmp_path: Path) -> None:
     """A directory that the user made a link of is a conflict, wherever the link leads."""
     (mine / "pkg").rename(tmp_path / "elsewhere")

@@ -94,10 +94,9 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
     """What is to become of each path that the job changed.
 
     Raises:
-        InputError: if the directory cannot be read.
+        InputError: if the directory is not there, or cannot be read.
     """
     from runtime.trees.entries import shown
-    from runtime.trees.tree import Tree
     from runtime.workspace.checkouts.excluded import excluded
     from runtime.workspace.checkouts.taking import Digests, read_file, take
     from runtime.workspace.git.merging import Merge
@@ -105,12 +104,12 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
     from runtime.workspace.git.repository import repositories_in, repository_of
 
     trees = at.of.trees
-    if root.exists() and not root.is_dir():
-        raise InputError(f"{root} is no directory")
+    if not root.is_dir():
+        # To one that is not there only a part of the files would go: all of them are exported.
+        why = "is no directory" if root.exists() else "is not there: 'workspace export' makes it"
+        raise InputError(f"{escaped(str(root))} {why}")
     try:
-        user = (
-            take(root, excluded((*exclude, OWN_NAME)), Digests()).tree if root.exists() else Tree()
-        )
+        user = take(root, excluded((*exclude, OWN_NAME)), Digests()).tree
         merge = Merge(
             trees,
             trees.tree(at.of.history.base),
