@@ -36,7 +36,7 @@ async def still_open(
     if not unfinished:
         asked = [job for job in jobs if job not in reasons]
         for job in await asyncio.to_thread(_unfinished, store, asked):
-            reasons[job] = "has no end in the archive (--unfinished: delete it all the same)"
+            reasons[job] = "it has no end in the archive (--unfinished: delete it all the same)"
     return reasons
 
 
@@ -74,4 +74,4 @@ async def _running(client: Client, jobs: Collection[JobKey]) -> dict[JobKey, str
     open_jobs = await gathered(runs, map(job_workflow_id, left))
     of_busy_batches = {job: f"its batch {job.batch} runs" for job in left if job.batch in busy}
     running = (job for job, open in zip(left, open_jobs, strict=True) if open)
-    return of_busy_batches | dict.fromkeys(running, "is open: it runs, or waits for a worker")
+    return of_busy_batches | dict.fromkeys(running, "it is open: it runs, or waits for a worker")

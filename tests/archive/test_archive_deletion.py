@@ -196,7 +196,7 @@ def test_a_held_job_is_refused_by_name(store: ObjectStore) -> None:
     rich_archive(store)
     write_hold(store, SHORT, Hold(by="legal", at=AT, reason="case 7"))
     assert refusals(store, [SHORT], {}) == {
-        SHORT: f"is held: legal hold by legal since {AT}: case 7"
+        SHORT: f"it is held: legal hold by legal since {AT}: case 7"
     }
     both = refusals(store, [LICENCES, SHORT], {})
     assert both[LICENCES] == "nightly/short was forked from it, and stays"

@@ -146,12 +146,12 @@ def test_a_job_from_which_one_may_be_forked_is_refused(lost: bool) -> None:
         store.replace(START, None)
     why = "is not there" if lost else "is damaged: its bytes do not have the digest that they carry"
     assert refusals(store, [LICENCES, "weekly/other"], {}) == {
-        LICENCES: f"may be what nightly/short was forked from: {START} {why} (restore what cannot"
+        LICENCES: f"it may be what nightly/short was forked from: {START} {why} (restore what cannot"
         " be read, or delete nightly/short too)"
     }
     assert refusals(store, [LICENCES, SHORT], {}) == refusals(store, [SHORT], {}) == {}
     held = refusals(store, [LICENCES, SHORT], {SHORT: "is open"})
-    assert held[LICENCES].startswith("may be what nightly/short was forked from")
+    assert held[LICENCES].startswith("it may be what nightly/short was forked from")
     store.replace(START, whole)
     assert refusals(store, [LICENCES], {}) == {
         LICENCES: "nightly/short was forked from it, and cannot be read without it"
@@ -213,7 +213,7 @@ def test_a_job_whose_replies_a_fork_may_have_is_refused(lost: bool) -> None:
     flip(store, order)
     if lost:
         store.replace(order, None)
-    assert refusals(store, [A], {})[A].startswith(f"may be what b/B was forked from: {order} is")
+    assert refusals(store, [A], {})[A].startswith(f"it may be what b/B was forked from: {order} is")
     assert refusals(store, [A, B], {}) == refusals(store, [B], {}) == {}
 
 

@@ -59,7 +59,7 @@ def test_jobs_are_held_pruned_copied_and_deleted(
 
     # What is held, or named in part, is not deleted.
     refused = cli("archive", "delete", "old/a", "--reason", "no")
-    assert (refused.code, "old/a is held: legal hold by legal" in refused.err) == (2, True)
+    assert (refused.code, "old/a: it is held: legal hold by legal" in refused.err) == (2, True)
     assert cli("archive", "delete", "old", "--reason", "no").code == 2
     give("delete", "old/a", "--reason", "no", code=2)
 
@@ -96,7 +96,7 @@ def test_an_open_job_is_not_deleted(cli: CommandLine) -> None:
     process = cli.start("run", file)
     wait_for(lambda: cli.turns("open", "slow") >= 1, "a turn has ended", process)
     refused = cli("archive", "delete", "open/slow", "--reason", "no")
-    assert (refused.code, "open/slow is open" in refused.err) == (2, True)
+    assert (refused.code, "open/slow: it is open" in refused.err) == (2, True)
 
     def told() -> str:
         other = cli("archive", "delete", "open/quick", "--reason", "no", "--unfinished")

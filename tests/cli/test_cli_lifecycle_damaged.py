@@ -49,7 +49,7 @@ def test_a_hold_that_cannot_be_read_keeps_its_job_alone(
     assert "old/kept: stays: it is held: legal hold by legal" in out
     assert "old/fine: " in out and not (archive / "old/fine/ends/a").exists()
     assert main(["archive", "delete", "old/held", "--reason", "asked"]) == 2
-    assert "old/held may be held" in capsys.readouterr().err
+    assert "old/held: it may be held" in capsys.readouterr().err
     assert (archive / "old/held/ends/a").exists()
     assert main(["archive", "hold"]) == 4
     told = capsys.readouterr()
@@ -108,7 +108,7 @@ def test_a_start_that_cannot_be_read_keeps_the_jobs_of_its_batch(
     assert main(["archive", "delete", "old/fine", "--reason", "asked"]) == 2
     told = capsys.readouterr().err
     assert (
-        "nothing was deleted: old/fine may be what old/kept was forked from: old/kept/runs/a"
+        "nothing was deleted: old/fine: it may be what old/kept was forked from: old/kept/runs/a"
         in (told)
     )
     assert "(restore what cannot be read, or delete old/kept too)" in told

@@ -70,7 +70,7 @@ def refusals(store: ObjectStore, jobs: Collection[str], known: Mapping[str, str]
             if (why := known.get(job) or _kept_by(store, job)) is not None:
                 refused[job] = why
         except ObjectCorrupt as error:
-            refused[job] = f"may be held, or half deleted: {error}"
+            refused[job] = f"it may be held, or half deleted: {error}"
     # What leans on a job that stays, stays readable; what leans on one that goes must go too.
     others = jobs_needed_by(store, other_jobs(store, set(jobs)))
     refused = _needed(asked, others, "cannot be read without it") | refused
@@ -89,9 +89,9 @@ def _kept_by(store: ObjectStore, job: str) -> str | None:
         ObjectCorrupt: if its hold cannot be read.
     """
     if (hold := hold_of(store, job)) is not None:
-        return f"is held: {hold.told}"
+        return f"it is held: {hold.told}"
     until = _locked_until(store, job)
-    return None if until is None else f"is locked by the bucket until {until.isoformat()}"
+    return None if until is None else f"it is locked by the bucket until {until.isoformat()}"
 
 
 def delete_jobs(
@@ -201,8 +201,8 @@ def _needed(asked: Collection[str], others: Mapping[str, Needs], why: str) -> di
             names = _names(may_be)
             problems = "; ".join(others[other].problem for other in may_be)
             needed[job] = (
-                f"may be what {names} was forked from: {problems} (restore what cannot be read, or"
-                f" delete {names} too)"
+                f"it may be what {names} was forked from: {problems} (restore what cannot be read,"
+                f" or delete {names} too)"
             )
     return needed
 

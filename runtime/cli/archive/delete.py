@@ -70,7 +70,7 @@ def command(
         if json:
             json_document({"deleted": [], "refused": told(refusals)})
         raise InputError(
-            "nothing was deleted: " + "; ".join(f"{key} {why}" for key, why in refusals.items())
+            "nothing was deleted: " + "; ".join(f"{key}: {why}" for key, why in refusals.items())
         )
     done = carry_out(objects, names, wish, json=json)
     if json:

@@ -126,7 +126,7 @@ def command(
 
 def _tell(going: list[EndedJob], stay: dict[JobKey, str], yes: bool) -> None:
     for job, why in stay.items():
-        say(f"{job}: stays: it {why}" if not why.startswith("its ") else f"{job}: stays: {why}")
+        say(f"{job}: stays: {why}")
     if yes:
         if not going:
             say("nothing to delete")
