@@ -213,6 +213,8 @@ def test_a_wrong_line_of_a_job(refuse: Refuse, line: str, message: str) -> None:
         ("jobs:\n- {goal: g, workspace: src, model: x}\n", "2: jobs[0].id: required key is missing"),
         (f"jobs:\n- {{{GOOD}}}\nbatch: a/b\n", f"3: batch: expected a name ({NAMES}), got 'a/b'"),
         (f"jobs:\n- {{{GOOD}}}\nbatch: ..\n", f"3: batch: expected a name ({NAMES}), got '..'"),
+        ("jobs:\n- {id: 5, goal: g, workspace: src, model: x}\n", f"2: jobs[0].id: expected a name ({NAMES}), got 5; put it in quotes"),
+        (f"jobs:\n- {{{GOOD}}}\nbatch: true\n", f"3: batch: expected a name ({NAMES}), got true; put it in quotes"),
         ("jobs:\n- {id: a b, goal: g, workspace: src, model: x}\n", f"2: jobs[0].id: expected a name ({NAMES}), got 'a b'"),
         (f"concurrency: 0\njobs:\n- {{{GOOD}}}\n", "1: concurrency: expected a number of at least 1, got 0"),
         (f"concurency: 1\njobs:\n- {{{GOOD}}}\n", "1: concurency: unknown key; did you mean 'concurrency'?"),

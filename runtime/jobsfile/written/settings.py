@@ -103,7 +103,8 @@ class WrittenSettings(Written):
         default=None,
         description=(
             "A directory that the job may read, relative to the jobs file; or, as a mapping, a"
-            " workspace of its own that it may change."
+            " workspace of its own that it may change. A job without one takes the default one, and"
+            " one of the two is needed."
         ),
     )
     tools: list[Annotated[str, Field(pattern=TARGET_PATTERN)]] = Field(

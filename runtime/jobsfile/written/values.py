@@ -17,9 +17,11 @@ from runtime.jobsfile.written.wrong import WRONG_NUMBER, wrong
 
 
 def _name(value: Any) -> Any:
-    if not isinstance(value, str) or not is_name(value):
-        raise wrong(f"expected a name ({NAME_RULE}), got {shown(value)}")
-    return value
+    if isinstance(value, str) and is_name(value):
+        return value
+    # YAML reads 5 and true as no texts, which look like names.
+    quotes = "; put it in quotes" if isinstance(value, int | float) else ""
+    raise wrong(f"expected a name ({NAME_RULE}), got {shown(value)}{quotes}")
 
 
 def _duration(value: Any) -> float:
