@@ -161,7 +161,7 @@ def end_in(archive: JobArchive) -> SubJobEnd | None:
         job=str(archive.job),
         status=end.status,
         reason=end.reason,
-        turns=end.turn + (lent.turns or 0 if lent else 0),
+        turns=end.turns + (lent.turns or 0 if lent else 0),
         tokens=end.usage.total + (lent.tokens or 0 if lent else 0),
         usd=round(end.cost_usd + (lent.usd or 0.0 if lent else 0.0), 9),
     )

@@ -590,13 +590,13 @@ class JobWorkflow(Ordered):
         )
         job = self.job
         self.preparing.stop()
-        self.visible.ended(stop, job.turn, job.ledger)
+        self.visible.ended(stop, job.turns, job.ledger)
         outcome = JobOutcome(
             key=self.order.key,
             run=workflow.info().run_id,
             status=stop.status,
             reason=stop.reason,
-            turns=job.turn,
+            turns=job.turns,
             usage=job.ledger.usage,
             cost_usd=job.ledger.cost_usd,
             end=end,

@@ -92,7 +92,7 @@ def _by_end(archive: JobArchive, run: str) -> Amount | None:
         return None
     if end is None:
         return None
-    return Amount(turns=end.turn, tokens=end.usage.total, usd=max(end.cost_usd, 0.0))
+    return Amount(turns=end.turns, tokens=end.usage.total, usd=max(end.cost_usd, 0.0))
 
 
 def spent(archive: JobArchive) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
         run=run,
         status=DAMAGED if problem else end.status,
         reason=end.reason if end.status != "succeeded" else "",
-        turns=end.turn,
+        turns=end.turns,
         tokens=end.usage.total,
         cost_usd=end.cost_usd,
         end=end,

@@ -52,7 +52,7 @@ def archived_plan(
     _check_definition(archive, spec)
     if end is not None:
         return JobPlan(
-            spec.id, Start.DONE, turn=end.turn, outcome=_outcome(key, end), before=end.run
+            spec.id, Start.DONE, turn=end.turns, outcome=_outcome(key, end), before=end.run
         )
     return JobPlan(
         spec.id,
@@ -142,7 +142,7 @@ def _outcome(key: JobKey, end: End) -> JobOutcome:
         run=end.run,
         status=JobStatus(end.status),
         reason=end.reason,
-        turns=end.turn,
+        turns=end.turns,
         usage=end.usage,
         cost_usd=end.cost_usd,
     )

@@ -125,6 +125,7 @@ class Job:
         self.last_statement = ""
         self.execution: Execution | None = None
         self._settled = False
+        self._called = True
         self._finished: Stop | None = None
         self._bad_replies: list[str] = []
         self._deltas: tuple[Delta, ...] = ()
@@ -160,6 +161,7 @@ class Job:
     MADE_ANEW: ClassVar[frozenset[str]] = frozenset(
         (
             "_settled",
+            "_called",
             "_finished",
             "_deltas",
             "_nodes",
@@ -217,6 +219,11 @@ class Job:
     def turn(self) -> int:
         """The turn under way, or the last; 0 before the first."""
         return self.desk.turn
+
+    @property
+    def turns(self) -> int:
+        """How many turns have a reply: a job may end before the call of the last that began."""
+        return self.turn if self._called else self.turn - 1
 
     @property
     def log(self) -> EventLog:
@@ -309,7 +316,7 @@ class Job:
         self.condensing.begin_turn()
         self.ledger.begin_turn()
         self.places.begin_turn()
-        self._settled = False
+        self._settled = self._called = False
         if messages:
             # Somebody is there after all, and a text was an answer.
             self._bad_replies.clear()
@@ -526,6 +533,7 @@ class Job:
 
     def called(self, prompt: Prompt, reply: ModelReply) -> None:
         """Book the call, and take the prompt as what the model has seen."""
+        self._called = True
         self.desk.shown = prompt.digests
         # The call's step has both by now; told once more, they would stand in the next one too.
         self.execution = None

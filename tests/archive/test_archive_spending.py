@@ -15,6 +15,7 @@ from runtime.archive.failure_groups import DAMAGED, failed_calls
 from runtime.archive.forms import Capture, NewEnd
 from runtime.archive.job import JobArchive
 from runtime.archive.spending import spent, spent_in
+from runtime.archive.standings import standing_of
 from runtime.archive.stores import MemoryStore, check_store
 from runtime.archive.stores.packed import PackedStore
 from runtime.base.spec.models import Amount
@@ -129,6 +130,18 @@ def test_a_batchs_budget_is_spent_all_the_same(
     spent = spent_in(PackedStore(inner), "nightly")
     times = 2 if again else 1
     assert spent == Amount(turns=TURNS * times, tokens=44_000 * times, usd=4.0 * times)
+
+
+def test_a_turn_that_began_and_has_no_reply_is_none() -> None:
+    """A job that is cancelled between two turns has an end that names the one that it was to take,
+    since a reset may go back to before its call.
+    """
+    written = Written(JobArchive(MemoryStore(), "nightly", "job"))
+    last = write_run(written, "a", range(1, 4), None, chat(random.Random(1), 100))
+    written.archive.write_end(NewEnd(run="a", turn=4, parent=last, status="cancelled"))
+    assert standing_of(written.archive).turns == 3
+    assert spent_in(written.archive.store, "nightly").turns == 3
+    assert NewEnd(run="b", turn=1, parent=None, status="failed").turns == 0
 
 
 def test_turns_for_which_no_model_was_called_are_no_calls() -> None:

@@ -28,11 +28,13 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def end(store: ObjectStore, id: str, status: str, reason: str = "", turns: int = 4) -> None:
-    JobArchive(store, "night", id).write_end(
+    written = Written(JobArchive(store, "night", id))
+    parent = write_run(written, "r", range(1, turns + 1), None, chat(random.Random(1), turns))
+    written.archive.write_end(
         NewEnd(
             run="r",
             turn=turns,
-            parent=None,
+            parent=parent,
             status=status,
             reason=reason,
             usage=Usage(prompt=100),

@@ -149,7 +149,7 @@ def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
     assert (cancelled.code, cancelled.json()) == (0, {"job": "flight/stuck", "cancelled": True})
     done = cli.finished(process)
     assert done.code == 1
-    assert "flight/stuck  cancelled after 1 turn" in done.out
+    assert "flight/stuck  cancelled after 0 turns" in done.out
     assert "look at  this" in cli("show", "told").out
     gone = cli("send", "flight/told", "too late")
     assert (gone.code, "job flight/told does not run" in gone.err) == (2, True)

@@ -128,7 +128,7 @@ async def _look(home: Home) -> None:
             client, open_store(str(home.archive)), task_queue=batch_queue("visible")
         ):
             assert (await _details(client, "good")) == "succeeded after turn 3"
-            assert (await _details(client, "bad")).startswith("failed after turn 2: ")
+            assert (await _details(client, "bad")).startswith("failed after turn 1: ")
 
 
 async def _is(asked: Any, expected: Any) -> bool:

@@ -52,6 +52,15 @@ def test_finish_in_a_statement_that_fails_later_ends_nothing(workspace: Path) ->
     assert loop.stop == Stop(JobStatus.SUCCEEDED, "finished", {"x": 5})
 
 
+def test_a_turn_without_a_reply_is_not_counted(workspace: Path) -> None:
+    """A job may be cancelled in any of its waits: before a call, and behind it."""
+    loop = run(workspace, "x = 1", "finish(x)")
+    job = loop.job
+    assert (job.turn, job.turns) == (2, 2)
+    job.ingest((), 0.0)
+    assert (job.turn, job.turns) == (3, 2)
+
+
 @pytest.mark.parametrize("source", ["finish(1, 2)", "finish(value=1)"])
 def test_finish_takes_one_result(workspace: Path, source: str) -> None:
     """Anything else is refused before it ends the job."""

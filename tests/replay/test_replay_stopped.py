@@ -26,7 +26,7 @@ async def test_a_call_that_failed_is_made_again_with_another_model(stage: Stage)
     What is before it is not called again.
     """
     first, archive = await stage.run(["n = 1", "n += 1"], id="job")
-    assert (first.status, first.turns) == (JobStatus.FAILED, 3)
+    assert (first.status, first.turns) == (JobStatus.FAILED, 2)
     with pytest.raises(InputError, match="nothing to execute again"):
         await reset_job(stage, "job", reexecution(stage, "job", first.run, 3, frozen=True))
     with pytest.raises(NotFound, match="numbered 1 to 2"):

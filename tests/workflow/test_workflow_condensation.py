@@ -453,5 +453,5 @@ async def test_an_error_that_a_smaller_prompt_does_not_cure_ends_a_job_by_its_wo
     """It may have been the window: the prompt is made smaller once, and then cannot be further."""
     refused = {"fail": {"status": 400, "message": "No such thing."}, "times": 99}
     outcome, _ = await stage.run(["x = 41\nx", refused])
-    assert (outcome.status, outcome.turns) == (JobStatus.FAILED, 2)
+    assert (outcome.status, outcome.turns) == (JobStatus.FAILED, 1)
     assert outcome.reason == "turn 2: BadRequestError: No such thing. (HTTP 400)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
+from runtime.archive import keys
 from runtime.archive.forms.base import Digest, Form
 from runtime.base.spec.models import Amount
 from runtime.base.values import LeftOut, StepRef, Usage, Value
@@ -38,7 +39,8 @@ def _no_score(score: float | None) -> bool:
 
 
 class NewEnd(Aftermath):
-    """The end of a run, to be archived. ``parent`` is the last step, ``turn`` its turn.
+    """The end of a run, to be archived. ``parent`` is the last step, ``turn`` its turn, or the next
+    one, if that had begun.
 
     ``score`` and ``remarks`` are those of the job's ``check``, ``lent`` is what its sub-jobs spent,
     and ``unread`` are the messages to it that came too late for a turn.
@@ -58,6 +60,14 @@ class NewEnd(Aftermath):
     remarks: Annotated[str, LeftOut()] = ""
     lent: Annotated[Amount | None, LeftOut()] = None
     unread: Annotated[int, LeftOut()] = 0
+
+    @property
+    def turns(self) -> int:
+        """How many turns have a reply: what ``parent`` is the step of, which a fork's job begins
+        with.
+        """
+        place = None if self.parent is None else keys.parse_turn_key(self.parent.key)
+        return 0 if place is None else place.turn
 
 
 class End(NewEnd, Form):
