@@ -21,6 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.interpreter.host import Effect, EffectKind
     from workflows.calling import result_of
     from workflows.moment import Moment
+    from workflows.patches import CUT, patched
 
 LONGEST = timedelta(days=3_650)
 
@@ -76,13 +77,17 @@ class Approving:
         )
         stands = await self._moment.after(asked, lambda asked: asked.worked)
         name = stands.id or question.id
-        await self._moment.after(self._arrival(name), lambda _: 0.0)
+        wait, cut = self._longest()
+        await self._moment.after(self._arrival(name, wait), lambda _: 0.0)
         decision = self._decisions.pop(name, None)
         if decision is None:
-            waited = "the job's deadline" if approvals.wait is None else _told(approvals.wait)
+            # What the jobs file says holds once its time is over, and that was not.
+            ends = cut and patched(CUT)
+            by_deadline = ends or approvals.wait is None
+            waited = "the job's deadline" if by_deadline else _told(approvals.wait or 0.0)
             decision = Decision(
                 question=name,
-                approved=approvals.otherwise == "approve",
+                approved=approvals.otherwise == "approve" and not ends,
                 reason=f"nobody answered within {waited}",
             )
         decision = _fitting(decision, effect)
@@ -92,15 +97,19 @@ class Approving:
             self._moment.job.desk.approved.append(_digest(effect))
         return decision
 
-    async def _arrival(self, name: str) -> None:
-        """Wait for the answer, no longer than the question or the job lasts."""
+    def _longest(self) -> tuple[timedelta, bool]:
+        """How long the answer is waited for, and whether the deadline cuts that short."""
         wait = self._spec.approvals.wait
         longest = LONGEST if wait is None else timedelta(seconds=wait)
         until = self._moment.until_deadline()
+        return (longest, False) if until is None or until >= longest else (until, True)
+
+    async def _arrival(self, name: str, longest: timedelta) -> None:
+        """Wait for the answer."""
         with contextlib.suppress(asyncio.TimeoutError):
             await workflow.wait_condition(
                 lambda: name in self._decisions,
-                timeout=longest if until is None else min(longest, until),
+                timeout=longest,
                 timeout_summary="waiting for approval",
             )
 

@@ -22,7 +22,10 @@ STARTS_ONCE = "a-start-under-way-is-the-rerun"
 WRITES = "statements-write-as-python-does"
 """What ``open`` and ``write_text`` are given for writing in a statement counts."""
 
-AT_START = (WRITES, STARTS_ONCE, PACED, EARLIER)
+CUT = "a-deadline-approves-nothing"
+"""A question that a job's deadline ends before its own time is over is answered with no."""
+
+AT_START = (CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """
