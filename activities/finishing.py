@@ -120,13 +120,17 @@ async def _post(notice: FinishNotice, webhook: str, body: bytes) -> None:
     url = _url(webhook)
     where = masked_url(url)
     headers = {"content-type": "application/json", KEY_HEADER: notice.key}
+    timeout = notice.order.timeout
     try:
+        # The client's own limit is of each piece. What the receiver says is not read.
         async with (
-            httpx.AsyncClient(timeout=notice.order.timeout) as client,
-            # What else it says is not read: it may have no end, or break off.
+            httpx.AsyncClient(timeout=timeout) as client,
+            asyncio.timeout(timeout),
             client.stream("POST", url, content=body, headers=headers) as answer,
         ):
             pass
+    except TimeoutError:
+        raise NotHeard(f"{where} did not answer within {timeout:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         # The words of some of these errors have the URL in them.
         raise NotHeard(f"{where}: {type(error).__name__}") from None

@@ -172,6 +172,35 @@ async def test_what_trying_again_does_not_mend_is_not_tried_again(
     assert (find_notice(store, "night", one.key) is not None) is final
 
 
+@pytest.mark.parametrize(
+    ("head", "heard"), [(b"HTTP/1.1 200 OK\r\n\r\n", True), (b"HTTP/1.1 200 OK\r\n", False)]
+)
+async def test_a_webhook_that_answers_without_end(
+    store: MemoryStore, head: bytes, heard: bool
+) -> None:
+    """Its status is an answer, whatever follows is not waited for; nor is one that never comes,
+    however much comes of it.
+    """
+    # One that is heard may take as long as it takes on a busy machine.
+    seconds = 60.0 if heard else 0.2
+
+    async def answers(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b"more: x\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+
+    async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        hook = OnFinish(webhook=f"http://127.0.0.1:{port}/", timeout=seconds)
+        async with asyncio.timeout(20):
+            told = await tell(store, notice(hook, last=1))
+    assert told.heard is heard
+    assert told.error.endswith("" if heard else "did not answer within 0.2 s")
+
+
 async def test_a_webhook_of_the_workers_environment(
     store: MemoryStore, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
