@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from runtime.cli.options import ANY_SERVER, Job, Json, Store
+from runtime.cli.options import ANY_SERVER, Asking, Json, Store
 from runtime.cli.output import json_document, say
 from runtime.server.target import Target
 
 
 def command(
-    job: Job,
+    job: Asking,
     edit: Annotated[
         bool, typer.Option("--edit", help="Change the call's arguments first, in $EDITOR, as JSON.")
     ] = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.base.errors import InputError, NotFound
 from runtime.cli.caller import caller
+from runtime.cli.job_turn import parse_job_turn
 from runtime.cli.options import ANY_SERVER
 from runtime.server.target import Target
 
@@ -33,12 +34,19 @@ def decide(
     from runtime.client import wishes
 
     told: dict[str, Any] = {}
+    wanted = parse_job_turn(job)
 
     async def act(control: Control, key: JobKey) -> None:
         archive = JobArchive.of(control.store, key)
         waiting = await asyncio.to_thread(waiting_question, archive)
         if waiting is None:
             raise NotFound(f"job {key} waits for no approval ('holdfast approvals' lists those)")
+        # Since it was listed, that call may have been answered, and another have come.
+        if wanted.turn not in {None, waiting.turn}:
+            raise NotFound(
+                f"job {key} waits with a call of turn {waiting.turn}, and not of {wanted.turn}"
+                " ('holdfast approvals' lists it)"
+            )
         # In a thread: an editor is open for as long as its user likes.
         edited = await asyncio.to_thread(_edited, waiting.asked) if edit else None
         kept, arguments = edited or ((), None)
@@ -54,7 +62,7 @@ def decide(
         )
         told.update(turn=waiting.turn, tool=waiting.asked["tool"], edited=arguments is not None)
 
-    key = asyncio.run(with_job(job, target, store, act))
+    key = asyncio.run(with_job(wanted.job, target, store, act))
     return {"job": str(key), "approved": approved, **told}
 
 

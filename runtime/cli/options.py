@@ -70,6 +70,18 @@ Job = Annotated[
         autocompletion=job_names,
     ),
 ]
+Asking = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB[@N]",
+        help=(
+            "BATCH/ID, any unique prefix of the id, or 'last'; with @N only a call of turn N, as"
+            " 'holdfast approvals' lists it."
+        ),
+        show_default=False,
+        autocompletion=job_names,
+    ),
+]
 
 PROCESSES = "HOLDFAST_PROCESSES"
 """The variable that says in how many processes a worker works where no option does."""

@@ -148,7 +148,9 @@ def test_rejected_with_a_reason(cli: CommandLine, monkeypatch: pytest.MonkeyPatc
         2,
         "error: nothing is decided: the editor: false: Editing failed\n",
     )
-    told = cli("reject", "reject/a", "--reason", "too much")
+    other = cli("approve", "reject/a@2")
+    assert (other.code, "waits with a call of turn 1, and not of 2" in other.err) == (2, True)
+    told = cli("reject", "reject/a@1", "--reason", "too much")
     assert (told.code, told.out) == (0, "reject/a@1: pay is rejected\n")
     result = cli.finished(running).summary()["a"]["result"]
     assert result.startswith("pay() was rejected by ")
