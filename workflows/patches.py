@@ -25,7 +25,10 @@ WRITES = "statements-write-as-python-does"
 CUT = "a-deadline-approves-nothing"
 """A question that a job's deadline ends before its own time is over is answered with no."""
 
-AT_START = (CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
+EXACT = "spawn-tells-exact-amounts"
+"""A refusal of ``spawn`` tells what can be lent to the last digit."""
+
+AT_START = (EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """

