@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
+from runtime.base.dollars import dollars
 from runtime.base.durations import format_duration
 from runtime.base.plurals import counted
 from runtime.base.spec.models import Amount, Budget
@@ -286,7 +287,7 @@ class Ledger:
         """The reason of a job that ran out of time: of what less is left."""
         left = self.deadline_left(now)
         if left is None or self.wall_left() <= left:
-            return f"the wall budget of {self.budget.wall_seconds:g} s is spent"
+            return f"the wall budget of {self.budget.wall_seconds:.15g} s is spent"
         return self.deadline_reason()
 
     def deadline_reason(self) -> str:
@@ -313,7 +314,8 @@ class Ledger:
             )
         if usd >= budget.usd:
             return Stop(
-                JobStatus.BUDGET, f"the budget of ${budget.usd:.2f} is spent (${usd:.2f} used)"
+                JobStatus.BUDGET,
+                f"the budget of {dollars(budget.usd)} is spent ({dollars(usd)} used)",
             )
         # What a record answers has been paid for: neither grants nor time of today may end it.
         if self.refused and is_spent(self.slice_left(turns)) and not self.repeats:

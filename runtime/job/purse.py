@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
+from runtime.base.dollars import dollars
 from runtime.base.spec.models import Amount
 from runtime.base.values import Compact, Value
 
@@ -191,7 +192,7 @@ class Purse:
     def reason(self) -> str:
         """Why a job ends for whom nothing is left, in one sentence."""
         parts = [
-            f"${value:.2f}" if kind == "usd" else f"{value:,} {kind}"
+            dollars(value) if kind == "usd" else f"{value:,} {kind}"
             for kind in KINDS
             if (value := getattr(self.budget, kind)) is not None
         ]

@@ -11,6 +11,7 @@ from plain_loop import PlainLoop, native, statements
 from runtime.base.digests import digest_of
 from runtime.base.spec.models import Budget
 from runtime.base.values import ModelReply
+from runtime.job.ledger import Ledger
 from runtime.job.stops import JobStatus, Stop
 
 SCHEMA = {
@@ -75,6 +76,7 @@ def test_finish_takes_one_result(workspace: Path, source: str) -> None:
         ({"turns": 3}, 3, "the budget of 3 turns is spent"),
         ({"tokens": 4300}, 3, "the budget of 4,300 tokens is spent ("),
         ({"usd": 0.25}, 3, "the budget of $0.25 is spent ($0.30 used)"),
+        ({"usd": 0.0042}, 1, "the budget of $0.0042 is spent ($0.10 used)"),
         ({"wall_seconds": 120}, 2, "the wall budget of 120 s is spent"),
     ],
 )
@@ -91,3 +93,9 @@ def test_a_spent_budget_stops_the_job(
     assert loop.stop is not None
     assert loop.stop.status is JobStatus.BUDGET
     assert loop.stop.reason.startswith(reason)
+
+
+def test_a_long_wall_budget_is_told_to_the_second() -> None:
+    """A month is no round number of seconds."""
+    ledger = Ledger(Budget(wall_seconds=2_678_401), started=0.0)
+    assert ledger.time_reason(0.0) == "the wall budget of 2678401 s is spent"

@@ -44,11 +44,11 @@ async def test_failed_attempts_spend_the_budget(stage: Stage) -> None:
             "openai/gpt-4o", model_options=options_of(server), budget=budget
         )
         asked = len(server.exchanges)
-    assert (outcome.status, outcome.turns, asked) == (JobStatus.BUDGET, 1, 3)
+    assert (outcome.status, outcome.turns, asked) == (JobStatus.BUDGET, 0, 3)
     assert (outcome.usage.prompt, outcome.usage.completion) == (450_000, 30)
     assert outcome.cost_usd == pytest.approx(1.1253)
     assert outcome.reason.startswith(
-        "the budget of $1.00 is spent ($1.13 used); turn 1: 3 failed attempts used 450,030 tokens"
+        "the budget of $1.00 is spent ($1.1253 used); turn 1: 3 failed attempts used 450,030 tokens"
         " and $1.1253"
     )
     assert outcome.reason.endswith("; the last: ServerError: Broke")
