@@ -92,8 +92,11 @@ def test_names_that_are_none(store: ObjectStore, given: str, message: str) -> No
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["log"], ["show"], ["send", "text"], ["condense"]),
-        *(["pause"], ["resume"], ["cancel"], ["retry"]),
+        *(["log"], ["show"], ["send", "text"]),
+        *(
+            pytest.param([name], marks=pytest.mark.slow)
+            for name in ("condense", "pause", "resume", "cancel", "retry")
+        ),
     ],
 )
 def test_every_command_exits_2(

@@ -14,10 +14,10 @@ from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
-TURNS = 24
+TURNS = 16
 BUSY = "n = 0\nwhile n < 800_000:\n    n += 1\nturn += 1"
-"""Some 100 ms of the interpreter, and 45 on a fast machine: all together take twice as long, at
-least, as one run of this job may compute, which is a quarter of its workflow task.
+"""Some 100 ms of the interpreter, and 45 on a fast machine: all together take longer than one run
+of this job may compute, which is a quarter of its workflow task.
 """
 
 
