@@ -564,6 +564,7 @@ def test_a_named_archive_must_be_there_and_may_be_read_only(read: Reader, tmp_pa
     assert sorted(path.relative_to(read.store) for path in read.store.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_schemas_of_archived_objects_are_published(read: Reader) -> None:
     """'schema --archive' prints a JSON Schema for each kind, which every object's header fits."""
     schemas = json.loads(read.ok("schema", "--archive"))

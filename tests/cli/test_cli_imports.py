@@ -111,7 +111,13 @@ def imported(*arguments: str, program: str = PROGRAM) -> set[str]:
     return set(names)
 
 
-@pytest.mark.parametrize("command", ["ls", "log", "show", "nodes", "diff", "blame"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("ls", "show"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("log", "nodes", "diff", "blame")),
+    ],
+)
 def test_commands_that_read_a_directory_import_what_that_needs(command: str, archive: Path) -> None:
     """No server's client, no provider's, no store's on a network."""
     job = str(next(iter(all_jobs(open_existing(str(archive))))))
@@ -131,6 +137,7 @@ def test_asking_for_help_imports_no_job_at_all() -> None:
     )
 
 
+@pytest.mark.slow
 def test_run_loads_no_worker_before_it_knows_that_there_is_work(tmp_path: Path) -> None:
     """A jobs file that is done already costs what reading it and asking for it costs."""
     script = tmp_path / "s.py"

@@ -201,6 +201,7 @@ async def test_of_many_open_jobs_none_is_asked(
     assert rows["d"] == "running"
 
 
+@pytest.mark.slow
 def test_few_rows_are_in_memory() -> None:
     """Of a large batch only so many jobs are read as are told soon."""
     read: list[str] = []

@@ -128,6 +128,7 @@ async def test_an_error_of_many_megabytes_is_read_and_kept_in_part(
 
 
 @SERVERS
+@pytest.mark.slow
 async def test_a_reply_without_end_is_broken_off_and_asked_for_again(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
