@@ -131,13 +131,12 @@ def _put_uncalled(
 
 def _uncalled(archive: JobArchive, end: End, order: dict[str, Any] | None) -> RunNode:
     place = keys.parse_turn_key(end.parent.key) if end.parent is not None else None
-    last = place.turn if place is not None else 0
     return RunNode(
         job=str(archive.job),
         run=end.run,
         **_parent(place),
-        first=last + 1,
-        last=last,
+        first=end.turns + 1,
+        last=end.turns,
         order=order,
         status=end.status,
         reason=end.reason,
