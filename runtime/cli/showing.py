@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from runtime.archive.forms import Attempt, Capture, ExchangeReason, Failure, Form, Step
+from runtime.archive.forms import Attempt, Capture, End, ExchangeReason, Failure, Form, Step
 from runtime.archive.gaps import UNREADABLE, Gap, readable, start_gaps
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
@@ -59,10 +59,9 @@ def tell_newest(archive: JobArchive, name: str) -> None:
     with suppress(*UNREADABLE):
         newest = archive.end_without_calls()
     if newest is not None:
-        why = f": {one_line(newest.reason)}" if newest.reason else ""
         note(
             f"the newest run of {name}, {newest.run}, ended before its first call"
-            f" ({newest.status}{why}); this is the run before it"
+            f" ({_came_to(newest)}); this is the run before it"
         )
 
 
@@ -77,10 +76,14 @@ def _check_called(archive: JobArchive, name: str, run: str) -> None:
     with suppress(*UNREADABLE):
         end = archive.end(run) if run in archive.ended_runs() else None
     if end is not None:
-        why = f": {one_line(end.reason)}" if end.reason else ""
         raise NotFound(
-            f"run {run} of {name} ended before its first call, and has no turns ({end.status}{why})"
+            f"run {run} of {name} ended before its first call, and has no turns ({_came_to(end)})"
         )
+
+
+def _came_to(end: End) -> str:
+    """How a run ended, and why, where there is a reason."""
+    return f"{end.status}: {one_line(end.reason)}" if end.reason else end.status
 
 
 class ShownTurn:
