@@ -182,6 +182,7 @@ class Fleet:
         """Stop everything, workers first. The disks stay."""
         for component in reversed(self.components.values()):
             component.stop()
+        self._weed.sweep()
         if self.network is not None:
             self.network.remove()
 
@@ -249,8 +250,12 @@ class Fleet:
             check=True,
         )
 
+    @property
+    def _weed(self) -> Weed:
+        return Weed(self.folder / "s3", self.address, BUCKET, self.settings["ports"])
+
     def _store(self) -> Component:
-        server = Weed(self.folder / "s3", self.address, BUCKET, self.settings["ports"])
+        server = self._weed
         server.folder.mkdir(exist_ok=True)
         metrics = f"-metricsPort={self.settings['ports']['s3.metrics']}"
         return self._component("s3", [*server.command, metrics], server.serves, S3_BUCKET=BUCKET)

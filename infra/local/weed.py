@@ -6,6 +6,7 @@ import http.client
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,17 @@ PORTS = (
     *("volume.port.grpc", "filer.port", "filer.port.grpc", "admin.port", "admin.port.grpc"),
 )
 """All that a server listens on, by the names of its options."""
+
+_SOCKETS = {
+    "filer": "filer.port",
+    "s3": "s3.port",
+    **{
+        f"{part}-grpc": f"{part}.port.grpc" for part in ("s3", "master", "volume", "filer", "admin")
+    },
+}
+"""The names of the sockets by which its parts reach each other, and the ports that they have in
+them.
+"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,14 @@ class Weed:
             return False
         finally:
             connection.close()
+
+    def sweep(self) -> None:
+        """Remove the sockets that it leaves behind: in ``/tmp``, wherever temporary files should
+        be.
+        """
+        for name, port in _SOCKETS.items():
+            with suppress(OSError):
+                Path(f"/tmp/seaweedfs-{name}-{self.ports[port]}.sock").unlink()
 
 
 def binary() -> str:

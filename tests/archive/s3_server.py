@@ -54,3 +54,9 @@ class S3Server:
             self._process.kill()
             self._process.wait()
             self._process = None
+            self._server.sweep()
+
+    def outside(self) -> list[Path]:
+        """What there is of it outside its folder, by the ports in its name."""
+        ports = self._server.ports.values()
+        return [path for port in ports for path in Path("/tmp").glob(f"*-{port}.sock")]

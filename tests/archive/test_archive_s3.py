@@ -57,7 +57,7 @@ def test_a_job_outlives_a_server_that_goes_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is killed in mid-job and started again after a write has failed: writes wait for
-    it, nothing is lost, verification is clean.
+    it, nothing is lost, verification is clean. Nothing of the server is left outside its folder.
     """
     server = S3Server(tmp_path / "s3")
     server.start()
@@ -86,8 +86,10 @@ def test_a_job_outlives_a_server_that_goes_away(
             )
             == []
         )
+        assert server.outside()
     finally:
         server.kill()
+    assert server.outside() == []
 
 
 def _until_it_writes(server: S3Server) -> None:

@@ -48,7 +48,7 @@ def test_a_host_is_lost_in_mid_batch(fleet: Fleet, tmp_path: Path) -> None:
     """Jobs are carried out by workers of both roles, and the fleet shows what it should. Then a
     host is lost: with its network, where hosts have one, else with its processes; and the store is
     killed meanwhile. The other host finishes everything, and each command is carried out once, also
-    when the first comes back; nothing runs when all is down.
+    when the first comes back; when all is down nothing runs or is left outside of its folder.
     """
     jobs = 4
     finish = batch(tmp_path, jobs)
@@ -80,6 +80,8 @@ def test_a_host_is_lost_in_mid_batch(fleet: Fleet, tmp_path: Path) -> None:
         assert came.lines > 0
     fleet.down()
     assert [name for name, one in fleet.components.items() if one.pid is not None] == []
+    ports = fleet.settings["ports"].values()
+    assert [path for port in ports for path in Path("/tmp").glob(f"*-{port}.sock")] == []
 
 
 def _check_shown(fleet: Fleet) -> None:
