@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -32,8 +33,8 @@ number.
 LONGEST_WAIT = timedelta(hours=24)
 
 UNSENDABLE = (
-    "a header cannot be sent: the key, or a value of 'extra_headers', has a line break or another"
-    " control character in it"
+    "a header cannot be sent: the key, or a value of 'extra_headers', has a line break, another"
+    " control character or one beyond ASCII in it"
 )
 _ILLEGAL = "Illegal header value"
 
@@ -144,7 +145,7 @@ def _kind(cause: Exception, words: str, captured: CapturedCall) -> FailureKind:
         return FailureKind.TIMEOUT
     if isinstance(failure, StreamBroken | TooLarge | Garbled | EmptyResponse):
         return FailureKind.BROKEN
-    if _is_unsendable(failure):
+    if _is_unsendable(cause, captured):
         return FailureKind.AUTHENTICATION
     if isinstance(failure, httpx.TransportError) and not refused:
         return FailureKind.BROKEN if captured.size else FailureKind.CONNECTION
@@ -183,9 +184,9 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
         said = _said(captured)
         if said:
             return said
-    failure = captured.failure or fault_in(captured)
-    if failure is not None and _is_unsendable(failure):
+    if _is_unsendable(cause, captured):
         return UNSENDABLE
+    failure = captured.failure or fault_in(captured)
     if failure is not None and (captured.status is None or captured.status < 400):
         return str(failure) or type(failure).__name__
     if (package := _package(cause, captured)) is not None:
@@ -199,9 +200,23 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
     return text.partition(_NOT_SAID)[0].strip() or text
 
 
-def _is_unsendable(failure: Exception) -> bool:
-    """Whether a header cannot be sent. The error quotes it escaped, where no search finds a key."""
-    return isinstance(failure, httpx.LocalProtocolError) and str(failure).startswith(_ILLEGAL)
+def _is_unsendable(cause: Exception, captured: CapturedCall) -> bool:
+    """Whether a header cannot be sent: the transport refuses it, in words that quote it escaped,
+    where no search finds a key; or it cannot be encoded, so that nothing reached the transport.
+    """
+    failure = captured.failure or cause
+    if isinstance(failure, httpx.LocalProtocolError):
+        return str(failure).startswith(_ILLEGAL)
+    return captured.attempt is None and any(
+        isinstance(one, UnicodeEncodeError) and one.encoding == "ascii" for one in _behind(cause)
+    )
+
+
+def _behind(error: BaseException | None) -> Iterator[BaseException]:
+    """It, and what it was raised for, back to the first."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _said(captured: CapturedCall) -> str:

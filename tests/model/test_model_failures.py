@@ -479,12 +479,15 @@ async def test_a_key_stands_nowhere(where: str, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize("key", ["hunter2\rhunter2secret", "hunter2…hunter2secret"])
 async def test_a_key_that_no_header_takes_is_told_of_and_stands_nowhere(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of two lines, or of a file whose lines end in a carriage return: it gets no better."""
+    """One of two lines, of a file whose lines end in a carriage return, or copied from where it is
+    shown shortened: it gets no better.
+    """
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.setenv(variable, "hunter2\rhunter2secret")
+        monkeypatch.setenv(variable, key)
     async with Gateway(b"") as address:
         job = Job({"name": name, "api_base": address})
         with pytest.raises(ApplicationError) as failed:
