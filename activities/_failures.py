@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -16,6 +15,7 @@ import httpx
 from temporalio.exceptions import ApplicationError
 
 from activities._captured import CapturedCall, Silence, TooLarge
+from activities._causes import causes_of
 from activities._charsets import plain_type
 from activities._packages import package_missing
 from activities._unpacked import Garbled
@@ -208,15 +208,8 @@ def _is_unsendable(cause: Exception, captured: CapturedCall) -> bool:
     if isinstance(failure, httpx.LocalProtocolError):
         return str(failure).startswith(_ILLEGAL)
     return captured.attempt is None and any(
-        isinstance(one, UnicodeEncodeError) and one.encoding == "ascii" for one in _behind(cause)
+        isinstance(one, UnicodeEncodeError) and one.encoding == "ascii" for one in causes_of(cause)
     )
-
-
-def _behind(error: BaseException | None) -> Iterator[BaseException]:
-    """It, and what it was raised for, back to the first."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _said(captured: CapturedCall) -> str:

@@ -4,6 +4,8 @@ made again.
 
 from __future__ import annotations
 
+from activities._causes import causes_of
+
 _PACKAGES = {
     "google": "google-auth",
     "vertexai": "google-cloud-aiplatform",
@@ -21,16 +23,8 @@ def package_of(module: str) -> str:
 
 
 def package_missing(error: BaseException) -> str | None:
-    """What to install, if ``error`` comes of a module that is not there; else None.
-
-    litellm raises its own errors in place of the import's, sometimes without naming it, so what
-    they came of is asked.
-    """
-    # Nothing keeps causes from going in a circle.
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
+    """What to install, if ``error`` comes of a module that is not there; else None."""
+    for cause in causes_of(error):
         if isinstance(cause, ImportError):
             module = (cause.name or "").partition(".")[0]
             if not module:
@@ -39,5 +33,4 @@ def package_missing(error: BaseException) -> str | None:
                 f"this model needs the package {package_of(module)}, which is not installed where"
                 f" the worker runs ({cause})"
             )
-        cause = cause.__cause__ or cause.__context__
     return None

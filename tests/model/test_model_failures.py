@@ -29,6 +29,7 @@ from model_calls import (
 from temporalio.exceptions import ApplicationError
 
 from activities import _captured
+from activities._causes import causes_of
 from activities._failures import LONGEST_WAIT, UNSENDABLE, _retry_after
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
@@ -494,6 +495,12 @@ async def test_a_key_that_no_header_takes_is_told_of_and_stands_nowhere(
             await job.take_turn()
     assert (failed.value.type, failed.value.message) == ("AuthenticationError", UNSENDABLE)
     assert b"hunter2secret" not in readable(job.store)
+
+
+def test_causes_in_a_circle_are_asked_once() -> None:
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert list(causes_of(first)) == [first, second]
 
 
 @STREAMING
