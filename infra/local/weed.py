@@ -16,17 +16,6 @@ PORTS = (
 )
 """All that a server listens on, by the names of its options."""
 
-_SOCKETS = {
-    "filer": "filer.port",
-    "s3": "s3.port",
-    **{
-        f"{part}-grpc": f"{part}.port.grpc" for part in ("s3", "master", "volume", "filer", "admin")
-    },
-}
-"""The names of the sockets by which its parts reach each other, and the ports that they have in
-them.
-"""
-
 
 @dataclass(frozen=True)
 class Weed:
@@ -69,9 +58,11 @@ class Weed:
         """Remove the sockets that it leaves behind: in ``/tmp``, wherever temporary files should
         be.
         """
-        for name, port in _SOCKETS.items():
+        for name in PORTS:
+            # Not every port has one.
+            part = name.replace(".port", "").replace(".", "-")
             with suppress(OSError):
-                Path(f"/tmp/seaweedfs-{name}-{self.ports[port]}.sock").unlink()
+                Path(f"/tmp/seaweedfs-{part}-{self.ports[name]}.sock").unlink()
 
 
 def binary() -> str:

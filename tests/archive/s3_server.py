@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from infra.local.weed import PORTS, Weed
@@ -57,6 +58,10 @@ class S3Server:
             self._server.sweep()
 
     def outside(self) -> list[Path]:
-        """What there is of it outside its folder, by the ports in its name."""
-        ports = self._server.ports.values()
-        return [path for port in ports for path in Path("/tmp").glob(f"*-{port}.sock")]
+        """What there is of it outside its folder."""
+        return sockets(self._server.ports.values())
+
+
+def sockets(ports: Iterable[int]) -> list[Path]:
+    """Those in ``/tmp`` that have one of the ports in their name."""
+    return [path for port in ports for path in Path("/tmp").glob(f"*-{port}.sock")]

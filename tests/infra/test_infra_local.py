@@ -20,6 +20,7 @@ from benchmarks.fleet import BATCH, archives, batch, came_of, turns_of, wait_for
 from infra.local.fleet import Fleet
 from runtime.server.connection import connect
 from runtime.server.target import Target
+from tests.archive.s3_server import sockets
 from tests.cli.test_cli_metrics import queries
 
 
@@ -80,8 +81,7 @@ def test_a_host_is_lost_in_mid_batch(fleet: Fleet, tmp_path: Path) -> None:
         assert came.lines > 0
     fleet.down()
     assert [name for name, one in fleet.components.items() if one.pid is not None] == []
-    ports = fleet.settings["ports"].values()
-    assert [path for port in ports for path in Path("/tmp").glob(f"*-{port}.sock")] == []
+    assert sockets(fleet.settings["ports"].values()) == []
 
 
 def _check_shown(fleet: Fleet) -> None:
