@@ -80,14 +80,14 @@ async def _recorded(stage: Stage, statements: list[str] = STATEMENTS) -> str:
 async def test_frozen_from_each_statement_there_is_no_divergence(stage: Stage) -> None:
     """What is before N is the same steps, no model is called, and executions come to the same.
 
-    From the first and each ninth after it all of the record is executed, from the others N and one
-    more, until a budget ends the replay.
+    From the first and each fifteenth after it all of the record is executed, from the others N and
+    one more, until a budget ends the replay.
     """
     run = await _recorded(stage, SIXTY)
     archive = archive_of(stage, "job")
     before, old = timeline(archive, run), list(archive.steps(run))
     for start in range(1, 61):
-        last = 60 if start % 9 == 1 else min(start + 1, 60)
+        last = 60 if start % 15 == 1 else min(start + 1, 60)
         order = reexecution(
             stage, "job", run, start, frozen=True, budget=Budget(turns=last if last < 60 else 100)
         )
