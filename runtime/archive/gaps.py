@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.forms import End, Step
@@ -97,6 +98,21 @@ def readable(archive: JobReader, run: str) -> Readable:
             reading.gaps.append(gap_of(error, key, turn))
     reading.gaps.sort(key=lambda gap: (gap.turn is None, gap.turn or 0))
     return reading
+
+
+def check_turns(archive: JobReader, run: str, turn: int | None = None) -> None:
+    """See that each turn of a run that has, or should have, a step can be read; with ``turn``, that
+    one.
+
+    Raises:
+        ObjectCorrupt: for the first that cannot.
+    """
+    for gap in readable(archive, run).gaps:
+        if gap.turn is not None and turn in {None, gap.turn}:
+            name = unquote(archive.prefix)
+            raise ObjectCorrupt(
+                f"turn {gap.turn} of {name} cannot be read: {gap}: run 'holdfast verify {name}'"
+            )
 
 
 def start_gaps(archive: JobReader, run: str) -> list[Gap]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.forms import End, Step
-from runtime.archive.gaps import Gap, named_gap, start_gap
+from runtime.archive.gaps import Gap, check_turns, named_gap, start_gap
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import end_after
 from runtime.archive.replays import claimed_orders
@@ -238,7 +238,12 @@ class Parting:
 
 
 def timeline_of(archive: JobArchive, run: str) -> tuple[dict[int, Turn], End | None]:
-    """The turns of a run and how it ended."""
+    """The turns of a run and how it ended.
+
+    Raises:
+        ObjectCorrupt: if a turn cannot be read.
+    """
+    check_turns(archive, run)
     steps, end = list(archive.steps(run)), archive.end(run)
     last = end_after(archive, run, steps[-1]) if steps else None
     after = [*[step.execution for step in steps[1:]], last.execution if last is not None else None][

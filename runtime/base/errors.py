@@ -10,7 +10,7 @@
     ├── NotFound                  2   no such batch, job, run or turn
     ├── ServerError               1   Temporal cannot be started or reached
     ├── ArchiveError              1   the object store cannot be read or written
-    │   ├── ObjectMissing         1   an object that should be there is not
+    │   ├── ObjectMissing         4   an object that should be there is not
     │   └── ObjectCorrupt         4   an object's bytes do not have the digest it is known by
     └── VerificationError         4   verification or replay found a difference
 
@@ -52,6 +52,8 @@ class ArchiveError(HoldfastError):
 
 class ObjectMissing(ArchiveError):
     """An object that the archive should hold is not there."""
+
+    exit_code = 4
 
 
 class ObjectCorrupt(ArchiveError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runtime.base.errors import InputError, NotFound, ObjectMissing
+from runtime.base.errors import InputError, NotFound
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, say
@@ -98,7 +98,8 @@ def _compared(before: ShownTurn, after: ShownTurn) -> Compared:
     from runtime.archive.inspect import diff_layouts
 
     difference = diff_layouts(before.prompt(), after.prompt())
-    gaps = [gap for gap in (before.gap(), after.gap()) if gap is not None]
+    # The start of a run is both turns'.
+    gaps = list(dict.fromkeys(gap for gap in (before.gap(), after.gap()) if gap is not None))
     # Where a prompt cannot be read whole, what is missing may be the cause.
     follows = _follows(before, after) and not gaps
     return Compared(
@@ -114,7 +115,8 @@ def _compared(before: ShownTurn, after: ShownTurn) -> Compared:
 def _tell(compared: Compared, text: bool) -> None:
     difference, name = compared.difference, compared.after.name
     for gap in compared.gaps:
-        note(f"not all of turn {gap.turn} can be read: {gap}: run 'holdfast verify {name}'")
+        what = name if gap.turn is None else f"turn {gap.turn}"
+        note(f"not all of {what} can be read: {gap}: run 'holdfast verify {name}'")
     say(f"{compared.before.address} -> {compared.after.address}")
     say(_prefix_line(difference))
     if difference.broken_by is not None:
@@ -156,14 +158,11 @@ def difference_document(difference: LayoutDifference) -> dict[str, Any]:
 
 
 def _before(turn: ShownTurn) -> ShownTurn:
-    from runtime.archive.gaps import readable
+    from runtime.archive.gaps import check_turns
     from runtime.cli.showing import ShownTurn
 
     if not turn.archive.has_turn(turn.run, turn.turn - 1):
-        if (gap := readable(turn.archive, turn.run).missing(turn.turn - 1)) is not None:
-            raise ObjectMissing(
-                f"turn {gap.turn} cannot be compared: {gap}: run 'holdfast verify {turn.name}'"
-            )
+        check_turns(turn.archive, turn.run, turn.turn - 1)
         raise NotFound(
             f"{turn.address} is the first turn of its run: name the two turns to compare"
         )

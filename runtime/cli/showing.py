@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from runtime.archive.forms import Attempt, Capture, End, ExchangeReason, Failure, Form, Step
-from runtime.archive.gaps import UNREADABLE, Gap, readable, start_gaps
+from runtime.archive.gaps import UNREADABLE, Gap, check_turns, readable, start_gaps
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import layout_of
 from runtime.archive.recorded import turn_record
@@ -314,12 +314,8 @@ class ShownTurn:
         raise NotFound(f"{self.address} has no attempt {number} in run {self.run}")
 
     def _whole(self) -> None:
-        gap = self._lost_step()
-        if gap is not None:
-            raise ObjectCorrupt(
-                f"turn {self.turn} of {self.name} cannot be read: {gap}: run 'holdfast verify"
-                f" {self.name}'"
-            )
+        if self._readable_step() is None:
+            check_turns(self.archive, self.run, self.turn)
 
     def _step(self) -> Step:
         step = self._readable_step()
@@ -354,10 +350,8 @@ class ShownTurn:
         )
 
     def _existing(self, turn: int) -> int:
-        if (
-            not self.archive.has_turn(self.run, turn)
-            and readable(self.archive, self.run).missing(turn) is None
-        ):
+        if not self.archive.has_turn(self.run, turn):
+            check_turns(self.archive, self.run, turn)
             places = self.archive.lineage.places(self.run)
             turns = [place.turn for _, place in places if place.kind == "attempt"]
             has = f"it has turns {turns[0]} to {turns[-1]}" if turns else "it has none"
@@ -367,6 +361,12 @@ class ShownTurn:
     def _newest(self) -> int:
         places = self.archive.lineage.places(self.run)
         turns = [place.turn for _, place in places if place.kind in {"attempt", "step"}]
+        # An end knows of the last turn, also where nothing is left of that.
+        end = None
+        with suppress(ObjectCorrupt):
+            end = self.archive.end(self.run)
+        if end is not None and end.turns > max(turns, default=0):
+            check_turns(self.archive, self.run, end.turns)
         if not turns:
             raise NotFound(f"{self.name} has no turn in run {self.run}")
         return max(turns)

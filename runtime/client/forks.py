@@ -21,6 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive.catalog import archive_id
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.gaps import check_turns
 from runtime.archive.job import JobArchive
 from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
@@ -221,6 +222,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
     archive = JobArchive.of(store, source)
     last = next_statement(archive, source.run)
     if not 1 <= point.turn <= last:
+        check_turns(archive, source.run, point.turn)
         raise NotFound(
             f"run {source.run} of {source.batch}/{source.job} has no statement {point.turn}: they"
             f" are numbered 1 to {last}"

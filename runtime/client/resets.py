@@ -32,6 +32,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.record import ReplayOrder
 from activities.replays import REASON
 from runtime.archive import keys
+from runtime.archive.gaps import check_turns
 from runtime.archive.job import JobArchive
 from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
@@ -210,6 +211,7 @@ async def _stop_of(
     run, turn = order.source.run, order.start
     end = await asyncio.to_thread(archive.end, run)
     if turn != last + 1 or (end is not None and end.status == JobStatus.SUCCEEDED):
+        await asyncio.to_thread(check_turns, archive, run, turn)
         raise NotFound(f"run {run} of {key} has no statement {turn}: they are numbered 1 to {last}")
     if order.follows:
         raise InputError(

@@ -105,6 +105,48 @@ def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: o
     ]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(f"show licences@33 --part {part}" for part in ("prompt", "wire", "nodes", "statement")),
+        *("why licences@33 Result", "blame licences@33", "nodes licences@33"),
+        *("diff licences@33", "diff licences@34", "compare licences --other-run a"),
+    ],
+)
+def test_a_turn_of_which_nothing_is_left_is_told_as_lost(given: Damaged, command: str) -> None:
+    """That the archive has no such turn is not so where later ones lean on it; nor do two
+    timelines part after turns that nobody can read.
+    """
+    for key in FIRST_OF_B:
+        given.delete(key)
+    lost = given(*command.split())
+    assert (lost.code, lost.out) == (4, "")
+    assert lost.err == (
+        f"error: turn 33 of nightly/licences cannot be read: {STEP} is not there: run 'holdfast"
+        " verify nightly/licences'\n"
+    )
+
+
+def test_the_newest_turn_is_that_of_which_the_end_knows(given: Damaged) -> None:
+    """Also where nothing is left of it: the one before it is not the newest."""
+    newest = given("show", "licences", "--json").json()["turn"]
+    for kind in ("attempt-001", "step"):
+        given.delete(f"nightly/licences/turns/b/00000/{newest:07}.{kind}")
+    lost = given("show", "licences")
+    assert (lost.code, f"turn {newest} of nightly/licences cannot be read" in lost.err) == (4, True)
+
+
+def test_a_difference_says_of_a_start_that_it_is_the_jobs(given: Damaged) -> None:
+    """A start belongs to no turn."""
+    given.delete(STARTS[1])
+    told = given("diff", "licences@35")
+    assert (told.code, told.err) == (
+        0,
+        f"not all of nightly/licences can be read: {STARTS[1]} is not there: run 'holdfast verify"
+        " nightly/licences'\n",
+    )
+
+
 def test_a_run_whose_start_is_gone_is_the_newest_all_the_same(given: Damaged) -> None:
     """Its start is a marked line, and its turns are told with those that it went on from; so they
     are where that run's start is gone, too.
