@@ -164,7 +164,10 @@ async def _several(
         if not held:
             asked = await _withdrawn(control, asked)
             if not chosen:
-                note("there is no such job")
+                note("there is no such job" if test is not None else "no job of it is open")
+        elif hold in _OTHERS:
+            # Without a worker nobody knows which those are.
+            note(f"batch {batch!r} is asked, too: {_OTHERS[hold]}")
 
         async def one(key: JobKey) -> str | None:
             if key in asked:
@@ -178,6 +181,13 @@ async def _several(
 
         errors = await gathered(one, chosen)
         return list(zip(chosen, errors, strict=True))
+
+
+_OTHERS = {
+    "withdraw_all": "its jobs that wait for their places end as cancelled",
+    "pause": "no other job of it begins until 'holdfast resume --batch'",
+}
+"""What becomes of the jobs of a batch that have not begun, by what the batch is asked."""
 
 
 async def _withdrawn(control: Control, keys: set[JobKey]) -> set[JobKey]:

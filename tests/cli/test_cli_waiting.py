@@ -122,6 +122,7 @@ def test_a_cancelled_batch_starts_no_job_of_a_page(cli: CommandLine) -> None:
         "paged/first",
         *(f"paged/{id}" for id in waiting[:-1]),
     ]
+    assert "'paged' is asked, too: its jobs that wait for their places end as cancelled" in both.err
     cli.write("gate3", "")
     done = cli.finished(process)
     assert (done.code, "9 cancelled" in done.out) == (1, True)
@@ -130,6 +131,8 @@ def test_a_cancelled_batch_starts_no_job_of_a_page(cli: CommandLine) -> None:
         "first": "cancelled",
         **dict.fromkeys(waiting, "cancelled before it began"),
     }
+    again = cli("cancel", "--batch", "paged")
+    assert (again.code, "no job of it is open" in again.err) == (0, True)
 
 
 @pytest.mark.parametrize("command", ["cancel", "send", "retry"])
