@@ -111,6 +111,16 @@ async def test_what_a_reply_states_is_booked() -> None:
     assert reply.cost_usd == pytest.approx(0.003)
 
 
+async def test_an_empty_reply_is_not_asked_for_again() -> None:
+    """What came is read once more: a second call would be paid for, and nobody would archive it."""
+    async with openai_server(lambda _m, _n: {"text": ""}).serving() as server:
+        job = Job(model_at(server))
+        assert (await job.take_turn()).response_id == "chatcmpl-1"
+        (exchange,) = server.exchanges
+    (attempt,) = job.archive.attempts(RUN, 1)
+    assert RequestReader(job.store.get).wire(attempt.key) == exchange.request
+
+
 def test_it_is_not_asked_for_a_stream() -> None:
     """litellm has none for it, whatever the jobs file says."""
     assert ModelOptions(name="aiohttp_openai/gpt-4o", stream=True).stream is False
