@@ -27,6 +27,7 @@ from activities._captured import CapturedCall, Silence, current
 from activities._cut_streams import error_in, is_cut
 from activities._failures import StreamBroken
 from activities._lent import Lent
+from activities._odd_usage import without_odd_usage
 from activities._options import ModelOptions
 from activities._quiet import has_listeners, quieten
 from activities._reported_usage import reports_usage
@@ -99,26 +100,22 @@ async def ask(
     token = current.set(captured)
     try:
         async with asyncio.timeout(options.timeout) as whole:
-            response = await lite.acompletion(**arguments)
-            if options.stream:
-                # Left early, the stream's connection would stay open until the collector comes to
-                # it.
-                async with aclosing(response):
-                    async for chunk in response:
-                        builder.add(chunk)
-            else:
-                builder.add_response(response)
+            await _hear(lite, arguments, builder)
     except TimeoutError as error:
         if whole.expired():
             captured.failure = Silence(f"the reply was not complete after {options.timeout:g} s")
             raise captured.failure from error
         raise
     except Exception as error:
-        if is_whole(captured) and not options.stream and _is_litellms_own(error):
-            # The whole response is there, and litellm made nothing of it: what it says counts.
-            captured.failure = captured.failure or fault_in(captured) or unread(captured)
-        if captured.failure is not None or not _can_be_read(captured, options, error):
-            raise
+        again = await _reread_without_usage(lite, arguments, captured)
+        if again is not None:
+            captured.heard = builder = again
+        else:
+            if is_whole(captured) and not options.stream and _is_litellms_own(error):
+                # The whole response is there, and litellm made nothing of it: what it says counts.
+                captured.failure = captured.failure or fault_in(captured) or unread(captured)
+            if captured.failure is not None or not _can_be_read(captured, options, error):
+                raise
     finally:
         current.reset(token)
     if is_cut(captured):
@@ -130,6 +127,38 @@ async def ask(
     if builder.is_empty and captured.succeeded:
         builder = await _reread(lite, arguments, captured, builder)
     return _as_received(builder.answer(), options, captured)
+
+
+async def _hear(lite: Any, arguments: dict[str, Any], builder: AnswerBuilder) -> None:
+    """Have litellm call the model, and ``builder`` hear what it answers."""
+    response = await lite.acompletion(**arguments)
+    if arguments["stream"]:
+        # Left early, the stream's connection would stay open until the collector comes to it.
+        async with aclosing(response):
+            async for chunk in response:
+                builder.add(chunk)
+    else:
+        builder.add_response(response)
+
+
+async def _reread_without_usage(
+    lite: Any, arguments: dict[str, Any], captured: CapturedCall
+) -> AnswerBuilder | None:
+    """The reply in a response whose usage litellm cannot read; None if that is not what failed."""
+    if captured.failure is not None or not captured.succeeded:
+        return None
+    body = without_odd_usage(captured.content)
+    if body is None:
+        return None
+    builder = AnswerBuilder(captured.turn)
+    token = played.set(body)
+    try:
+        await _hear(lite, arguments, builder)
+    except Exception:  # noqa: BLE001 - what was raised at first says why
+        return None
+    finally:
+        played.reset(token)
+    return builder
 
 
 def _can_be_read(captured: CapturedCall, options: ModelOptions, error: Exception) -> bool:
@@ -164,7 +193,8 @@ async def _reread(
     if not is_whole(captured):
         return streamed
     builder = AnswerBuilder(captured.turn)
-    token = played.set(captured.content)
+    spared = without_odd_usage(captured.content)
+    token = played.set(captured.content if spared is None else spared)
     try:
         whole = {name: value for name, value in arguments.items() if name != "stream_options"}
         builder.add_response(await lite.acompletion(**{**whole, "stream": False}))

@@ -7,7 +7,8 @@ received is captured before, byte by byte.
 
 Only what is known to be a piece of a text is merged, in three protocols: a chunk of OpenAI's chat
 completions, an event of Anthropic's messages, one of OpenAI's Responses API. Two events are one if
-all that they say besides is the same. Everything else goes on as it came.
+all that they say besides is the same. Everything else goes on as it came, but for a usage that
+litellm cannot read (``_odd_usage``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from activities._odd_usage import readable_event
 
 _MARK = b"\xef\xbb\xbf"
 """A byte order mark, by which litellm does not see the event behind it."""
@@ -111,6 +114,7 @@ class MergedEvents:
         return "".join(piece.text for piece in self._held)
 
     def _taken(self, event: bytes) -> Iterator[bytes]:
+        event = readable_event(event)
         piece = _piece(event)
         if piece is None:
             yield self._let_go()

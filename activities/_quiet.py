@@ -206,18 +206,20 @@ def _but_for_messages(spelled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ending_once(lite: Any, ended: Callable[..., Any]) -> Callable[..., Any]:
-    """Once the usage was told, the end of a stream that is asked for again is only that; so it is
-    where the response states no usage, of which litellm makes figures up.
+    """Once the usage was told, the end of a stream that is asked for again is only that. Where the
+    response states no usage, of which litellm makes figures up, a chunk without it is told.
     """
 
     @wraps(ended)
     async def told(self: Any, *arguments: Any, **options: Any) -> Any:
         if getattr(self, "sent_last_chunk", False) and _unheard(lite):
-            captured = current.get()
-            if getattr(self, "sent_stream_usage", False) or (
-                captured is not None and not reports_usage(captured)
-            ):
+            if getattr(self, "sent_stream_usage", False):
                 raise StopAsyncIteration
+            captured = current.get()
+            if captured is not None and not reports_usage(captured):
+                # Not the end: litellm asks once more for it, and has the last event only then.
+                self.sent_stream_usage = True
+                return self.model_response_creator()
         return await ended(self, *arguments, **options)
 
     return told

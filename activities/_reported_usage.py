@@ -35,7 +35,9 @@ _DETAILS = {
 """Counts of parts of a prompt and of a reply, and where they stand."""
 
 _USAGES = ("usage", "usageMetadata")
-_DEEPEST = 4
+DEEPEST = 4
+"""Mappings in one another, down to which a usage is looked for."""
+
 _TIER = b'"service_tier"'
 
 MOST = 10**9
@@ -45,7 +47,7 @@ _USAGE = re.compile(
     rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d"
 )
 
-_COUNTS = re.compile(r"(?:tokens|Tokens|TokenCount|eval_count)$")
+COUNTS = re.compile(r"(?:tokens|Tokens|TokenCount|eval_count)$")
 """The names that providers give to counts of tokens."""
 
 
@@ -164,7 +166,7 @@ def _documents(body: bytes) -> Iterator[Any]:
 def _usages(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """The mappings under the names that providers give them, not far below the top."""
     # A reply's own JSON may have such names, deep down in its arguments.
-    if not isinstance(value, dict) or depth > _DEEPEST:
+    if not isinstance(value, dict) or depth > DEEPEST:
         return
     if "prompt_eval_count" in value:
         yield value
@@ -179,7 +181,7 @@ def _figures(usage: Any) -> Iterator[Any]:
     """The counts of tokens in what a response, or litellm, says of a usage, with its details."""
     if isinstance(usage, dict | BaseModel):
         for name, value in dict(usage).items():
-            if isinstance(value, int | float | str) and _COUNTS.search(name):
+            if isinstance(value, int | float | str) and COUNTS.search(name):
                 yield value
             else:
                 yield from _figures(value)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from model_calls import START, Job, anthropic_server, attempt, model_at, openai_server
+from model_calls import (
+    RUN,
+    START,
+    Job,
+    anthropic_server,
+    attempt,
+    model_at,
+    openai_server,
+    responses_server,
+)
 from temporalio.exceptions import ApplicationError
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
+from activities._odd_usage import readable_event, without_odd_usage
 from activities._reported_usage import usage_in
 from activities.contracts import TurnReply
 from activities.metered import Metered
@@ -19,10 +30,16 @@ from runtime.base.values import Usage
 from runtime.context.sub_job_end import SubJobEnd
 from runtime.job.ledger import Ledger
 from runtime.job.sub_jobs import SubJob
+from tests.servers.provider_server import Policy, ProviderServer
 
 COUNTED = Usage(prompt=sum(s.tokens for s in START), completion=2, reported=False)
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
 BILLION = 10**9
+SERVED: dict[str, Callable[[Policy], ProviderServer]] = {
+    "gpt-4o": openai_server,
+    "claude-sonnet-4-5": anthropic_server,
+    "gpt-5-codex": responses_server,
+}
 
 
 @pytest.mark.usefixtures("litellm")
@@ -47,6 +64,80 @@ async def test_what_no_call_can_have_used_is_counted(said: dict[str, Any], strea
         reply = await Job(model_at(server, stream=stream)).take_turn()
     assert reply.usage == COUNTED
     assert reply.cost_usd == pytest.approx(COUNTED.prompt * 2.5e-6 + 2 * 1e-5)
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gpt-4o", "much"),
+        ("gpt-4o", {"prompt_tokens": "many", "completion_tokens": 3}),
+        ("gpt-4o", {"prompt_tokens": {"of": 5}}),
+        ("claude-sonnet-4-5", [1000, 100]),
+        ("claude-sonnet-4-5", {"input_tokens": "1 000", "output_tokens": 3}),
+        ("gpt-5-codex", {"input_tokens": 5.5, "output_tokens": 3}),
+    ],
+    ids=str,
+)
+async def test_what_cannot_be_read_is_counted(name: str, said: Any, stream: bool) -> None:
+    """The reply is there and paid for: litellm failed, and each of the calls that followed was
+    paid for as well. The archive has what came.
+    """
+    serve = SERVED[name]
+    async with serve(lambda _m, _n: {"text": "Hello.", "usage": said}).serving() as server:
+        model = model_at(server, stream=stream)
+        job = Job({**model, "name": f"{str(model['name']).partition('/')[0]}/{name}"})
+        reply = await job.take_turn()
+        (exchange,) = server.exchanges
+    assert (reply.text, reply.usage.prompt, reply.usage.reported) == (
+        "Hello.",
+        COUNTED.prompt,
+        False,
+    )
+    assert job.archive.wire_response(RUN, 1) == exchange.response
+    assert without_odd_usage(exchange.response) is not None
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_figures_are_booked_beside_details_that_cannot_be_read(stream: bool) -> None:
+    """They are the provider's own."""
+    said = {**USAGE, "completion_tokens_details": [4], "prompt_tokens_details": "none"}
+    async with openai_server(lambda _m, _n: {"text": "Hello.", "usage": said}).serving() as server:
+        reply = await Job(model_at(server, stream=stream)).take_turn()
+    assert reply.usage == Usage(prompt=1000, completion=100)
+
+
+@pytest.mark.usefixtures("litellm")
+async def test_a_stream_that_tells_no_usage_is_archived_to_its_end() -> None:
+    """litellm hears its last event only after the usage, which it makes up."""
+    said = {"text": "Hello.", "usage": {}}
+    async with anthropic_server(lambda _m, _n: said).serving() as server:
+        job = Job(model_at(server))
+        assert (await job.take_turn()).usage.reported is False
+    assert server.exchanges[0].response.endswith(b'{"type": "message_stop"}\n\n')
+    assert job.archive.wire_response(RUN, 1) == server.exchanges[0].response
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(
+            b"",
+            b"no JSON",
+            b'{"usage": null}',
+            b'{"usage": {}, "choices": [{"usage": {"x": "y"}}]}',
+        ),
+        b'{"usage": {"prompt_tokens": -5, "cost": "x", "prompt_tokens_details": null}}',
+        b'data: {"choices": [], "usage": {"prompt_tokens": 5}}\n\n',
+        b'{"a": {"b": {"c": {"d": {"e": {"usage": "of a reply"}}}}}}',
+    ],
+)
+def test_what_can_be_read_is_left_as_it_came(body: bytes) -> None:
+    """To the byte; figures that no call can have are looked at later."""
+    assert without_odd_usage(body) is None
+    assert readable_event(body) == body
 
 
 @pytest.mark.usefixtures("litellm")

@@ -30,7 +30,9 @@ class AnthropicProtocol(Protocol):
     def whole(self, reply: ServerReply, asked: dict[str, Any], number: int) -> dict[str, Any]:
         head = self._head(reply, asked, number)
         stop = {"stop_reason": self._reason(reply), "stop_sequence": None}
-        usage = {**head["usage"], "output_tokens": self._completion(reply)}
+        usage = head["usage"]
+        if isinstance(usage, dict):
+            usage = {**usage, "output_tokens": self._completion(reply)}
         return {**head, "content": self._blocks(reply, number), **stop, "usage": usage}
 
     def events(
@@ -57,12 +59,16 @@ class AnthropicProtocol(Protocol):
         return _event("error", error=error)
 
     def _head(self, reply: ServerReply, asked: dict[str, Any], number: int) -> dict[str, Any]:
-        usage = reply.usage or {
-            "input_tokens": 100,
-            "cache_creation_input_tokens": 300,
-            "cache_read_input_tokens": 600,
-            "output_tokens": 1,
-        }
+        usage = (
+            reply.usage
+            if reply.usage is not None
+            else {
+                "input_tokens": 100,
+                "cache_creation_input_tokens": 300,
+                "cache_read_input_tokens": 600,
+                "output_tokens": 1,
+            }
+        )
         return {
             "id": f"msg_{number}",
             "type": "message",

@@ -102,14 +102,18 @@ class OpenAIProtocol(Protocol):
             "tool_calls" if reply.code is not None or reply.calls else "stop"
         )
 
-    def _usage(self, reply: ServerReply) -> dict[str, Any]:
+    def _usage(self, reply: ServerReply) -> Any:
         completion = len(reply.text) // PIECE + 1
-        return reply.usage or {
-            "prompt_tokens": 1000,
-            "completion_tokens": completion,
-            "total_tokens": 1000 + completion,
-            "prompt_tokens_details": {"cached_tokens": 512},
-        }
+        return (
+            reply.usage
+            if reply.usage is not None
+            else {
+                "prompt_tokens": 1000,
+                "completion_tokens": completion,
+                "total_tokens": 1000 + completion,
+                "prompt_tokens_details": {"cached_tokens": 512},
+            }
+        )
 
 
 def _tier(reply: ServerReply) -> dict[str, str]:

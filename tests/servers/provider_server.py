@@ -51,7 +51,8 @@ class ServerReply(ScriptedReply):
     blocks: tuple[dict[str, Any], ...] = ()
     gzip: bool = False
     redirect: int | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
+    """What it says that it used: any JSON."""
     service_tier: str | None = None
     ids: tuple[str, ...] = ()
     """Ids of the native calls; by default ``call_N_I`` with the number of the request."""

@@ -117,15 +117,19 @@ class ResponsesProtocol(Protocol):
     def _status(self, reply: ServerReply) -> str:
         return "incomplete" if reply.finish_reason in _CUT_OFF else "completed"
 
-    def _usage(self, reply: ServerReply) -> dict[str, Any]:
+    def _usage(self, reply: ServerReply) -> Any:
         output = len(reply.text) // PIECE + 1
-        return reply.usage or {
-            "input_tokens": 1000,
-            "input_tokens_details": {"cached_tokens": 512},
-            "output_tokens": output,
-            "output_tokens_details": {"reasoning_tokens": 1},
-            "total_tokens": 1000 + output,
-        }
+        return (
+            reply.usage
+            if reply.usage is not None
+            else {
+                "input_tokens": 1000,
+                "input_tokens_details": {"cached_tokens": 512},
+                "output_tokens": output,
+                "output_tokens_details": {"reasoning_tokens": 1},
+                "total_tokens": 1000 + output,
+            }
+        )
 
 
 def _opened(item: dict[str, Any]) -> dict[str, Any]:

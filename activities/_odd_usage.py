@@ -1,0 +1,102 @@
+"""Responses whose usage is none that litellm can read: text where a number should be, a list where
+details should.
+
+litellm makes an error of it, whatever else the response says. The reply is there and paid for, so
+litellm reads zeros in its place, and what the call used is counted. What is archived is what came.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+from activities._reported_usage import COUNTS, DEEPEST
+
+_NOTHING: dict[str, dict[str, int]] = {
+    "usage": dict.fromkeys(
+        ("prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens"), 0
+    ),
+    "usageMetadata": dict.fromkeys(("promptTokenCount", "candidatesTokenCount"), 0),
+}
+"""What stands in for a usage, by its name."""
+
+_BESIDE = ("prompt_eval_count", "eval_count")
+"""Counts that stand in the reply itself."""
+
+_MAPPINGS = ("_details", "cache_creation", "server_tool_use")
+"""How names of parts of a usage end that are mappings themselves."""
+
+
+_TOLD = re.compile(rb"\"(usage|usageMetadata)\"\s*:\s*[^\sn]|eval_count")
+"""A usage that is not null."""
+
+
+def readable_event(event: bytes) -> bytes:
+    """An event of a stream, as ``without_odd_usage`` gives it."""
+    # Most events tell of none, and are not read for it.
+    spared = without_odd_usage(event) if _TOLD.search(event) is not None else None
+    return event if spared is None else spared
+
+
+def without_odd_usage(body: bytes) -> bytes | None:
+    """The response with nothing used in place of each usage that cannot be read; None if all can.
+
+    It is one JSON object, or a stream of them in lines.
+    """
+    with suppress(ValueError, RecursionError):
+        value = json.loads(body)
+        return _encoded(value) if _replaced(value, 0) else None
+    lines = [_line(line) for line in body.split(b"\n")]
+    if all(new is None for _, new in lines):
+        return None
+    return b"\n".join(line if new is None else new for line, new in lines)
+
+
+def _line(line: bytes) -> tuple[bytes, bytes | None]:
+    """A line of a stream, and what stands in for it."""
+    head, colon, data = line.partition(b"data:") if line.startswith(b"data:") else (b"", b"", line)
+    with suppress(ValueError, RecursionError):
+        value = json.loads(data)
+        if _replaced(value, 0):
+            return line, head + colon + b" " * bool(colon) + _encoded(value)
+    return line, None
+
+
+def _replaced(value: Any, depth: int) -> bool:
+    """Replace what cannot be read in ``value``; whether anything was."""
+    # A reply's own JSON may have such names, deep down in its arguments.
+    if not isinstance(value, dict) or depth > DEEPEST:
+        return False
+    replaced = False
+    for name, part in value.items():
+        if name in _NOTHING:
+            if not _is_plain(part):
+                value[name], replaced = _NOTHING[name], True
+        elif name in _BESIDE:
+            if part is not None and not _is_whole(part):
+                value[name], replaced = 0, True
+        else:
+            replaced |= _replaced(part, depth + 1)
+    return replaced
+
+
+def _is_plain(usage: Any) -> bool:
+    """Whether each count of tokens in it is a whole number, and each part of it a mapping."""
+    if usage is None:
+        return True
+    return isinstance(usage, dict) and all(
+        value is None or _is_whole(value)
+        if COUNTS.search(name)
+        else not (isinstance(value, dict) or name.endswith(_MAPPINGS)) or _is_plain(value)
+        for name, value in usage.items()
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
