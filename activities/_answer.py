@@ -139,7 +139,7 @@ class AnswerBuilder:
         self._outside(chunk)
         # A chunk that has none tells the usage alone.
         for choice in chunk.choices[:1]:
-            self._finish_reason = choice.finish_reason or self._finish_reason
+            self._finish_reason = _text(choice.finish_reason) or self._finish_reason
         # One answer is asked for; of a server that gives more, the one with which it begins counts.
         for choice in sorted(chunk.choices, key=_index):
             if self._choice is None:
@@ -151,7 +151,7 @@ class AnswerBuilder:
         """A whole response."""
         self._outside(response)
         for choice in response.choices[:1]:
-            self._finish_reason = choice.finish_reason or ""
+            self._finish_reason = _text(choice.finish_reason)
             self._part(choice.message)
 
     @property
@@ -173,15 +173,15 @@ class AnswerBuilder:
         return answer if _size(answer) <= MOST_BYTES else _shortened(answer)
 
     def _outside(self, chunk: Any) -> None:
-        self._id = self._id or getattr(chunk, "id", None) or ""
+        self._id = self._id or _text(getattr(chunk, "id", None))
         self._usage = getattr(chunk, "usage", None) or self._usage
 
     def _part(self, part: Any) -> None:
         """A delta or a message: they have the same fields."""
-        if text := getattr(part, "content", None):
+        if text := _text(getattr(part, "content", None)):
             self._text.append(text)
         extra = getattr(part, "provider_specific_fields", None) or {}
-        if refusal := getattr(part, "refusal", None) or extra.get("refusal"):
+        if refusal := _text(getattr(part, "refusal", None) or extra.get("refusal")):
             self._refusal.append(refusal)
         for block in getattr(part, "thinking_blocks", None) or ():
             self._think(block)
@@ -214,16 +214,17 @@ class AnswerBuilder:
 
     def _call(self, piece: Any, position: int) -> None:
         index = getattr(piece, "index", None)
-        index = position if index is None else index
+        index = index if isinstance(index, int) else position
         function = piece.function
+        id, name = _text(piece.id), _text(function.name)
         call = self._by_index.get(index)
         # Some servers give every call index 0: another id with a name is another call.
-        if call is None or (piece.id and function.name and piece.id != call.id):
+        if call is None or (id and name and id != call.id):
             call = self._by_index[index] = _Call()
             self._calls.append(call)
-        call.id = call.id or piece.id or ""
-        call.name = call.name or function.name or ""
-        call.arguments += function.arguments or ""
+        call.id = call.id or id
+        call.name = call.name or name
+        call.arguments += _text(function.arguments)
 
     def _numbered(self) -> list[ToolCall]:
         """The calls, each with an id of its own."""
@@ -241,6 +242,17 @@ class AnswerBuilder:
 def _index(choice: Any) -> int:
     """A choice's number; some servers give none."""
     return getattr(choice, "index", None) or 0
+
+
+def _text(value: Any) -> str:
+    """What a reply has where a text should be: some servers number their ids, and give a call's
+    arguments as JSON itself.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict | list):
+        return canonical_json(value).decode()
+    return "" if value is None or isinstance(value, bool) else str(value)
 
 
 def _whole_characters(text: str) -> str:

@@ -169,7 +169,15 @@ class ModelTurn:
         answer = await self._answer(ready, under_way)
         await self._check_room(ready, answer)
         failpoint("model.after_call")
-        return await self._kept(ready, answer)
+        try:
+            return await self._kept(ready, answer)
+        except ArchiveError:
+            raise
+        # A reply that we cannot make a step of is paid for, and may come at each attempt: unless it
+        # is one that failed, nothing would book it, and nothing end the job.
+        except Exception as error:  # noqa: BLE001
+            failure = failure_of(error, self._captured)
+            raise await _to_its_end(self._fail, ready.layout, failure, False) from None
 
     @asynccontextmanager
     async def heartbeats(self) -> AsyncIterator[None]:

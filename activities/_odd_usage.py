@@ -28,9 +28,14 @@ _BESIDE = ("prompt_eval_count", "eval_count")
 _MAPPINGS = ("_details", "cache_creation", "server_tool_use")
 """How names of parts of a usage end that are mappings themselves."""
 
+_LARGEST = 2.0**63
+"""Larger numbers with a point are none to litellm."""
 
-_TOLD = re.compile(rb"\"(usage|usageMetadata)\"\s*:\s*[^\sn]|eval_count")
-"""A usage that is not null."""
+_TOLD = re.compile(rb"\"(usage|usageMetadata)\"\s*:\s*[^\sn]|eval_count|\"message_(start|delta)\"")
+"""A usage that is not null, or perhaps one that may not be."""
+
+_NEEDED = frozenset({"message", "message_delta"})
+"""What has to have a usage in Anthropic's protocol, by its type."""
 
 
 def readable_event(event: bytes) -> bytes:
@@ -72,7 +77,9 @@ def _replaced(value: Any, depth: int) -> bool:
     replaced = False
     for name, part in value.items():
         if name in _NOTHING:
-            if not _is_plain(part):
+            missing = part is None and str(value.get("type")) in _NEEDED
+            # OpenAI's Responses have all counts.
+            if missing or not _is_plain(part, blanks=value.get("object") != "response"):
                 value[name], replaced = _NOTHING[name], True
         elif name in _BESIDE:
             if part is not None and not _is_whole(part):
@@ -82,20 +89,23 @@ def _replaced(value: Any, depth: int) -> bool:
     return replaced
 
 
-def _is_plain(usage: Any) -> bool:
+def _is_plain(usage: Any, *, blanks: bool) -> bool:
     """Whether each count of tokens in it is a whole number, and each part of it a mapping."""
     if usage is None:
         return True
     return isinstance(usage, dict) and all(
-        value is None or _is_whole(value)
+        (blanks and value is None) or _is_whole(value)
         if COUNTS.search(name)
-        else not (isinstance(value, dict) or name.endswith(_MAPPINGS)) or _is_plain(value)
+        else not (isinstance(value, dict) or name.endswith(_MAPPINGS))
+        or _is_plain(value, blanks=blanks)
         for name, value in usage.items()
     )
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return isinstance(value, int) or (
+        isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST
+    )
 
 
 def _encoded(value: Any) -> bytes:

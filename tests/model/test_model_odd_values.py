@@ -1,0 +1,74 @@
+"""Replies that have other JSON where a text should be, and one that no step can be made of."""
+
+import json
+from typing import Any
+
+import pytest
+from gateway import Gateway, job_at
+from model_calls import RUN, Job, model_at, openai_server
+from temporalio.exceptions import ApplicationError
+
+from activities import _model_turn
+from runtime.base.values import Usage
+from tests.servers.openai_server import OpenAIProtocol
+from tests.servers.provider_server import ServerReply
+
+pytestmark = pytest.mark.usefixtures("litellm")
+
+REPLY = ServerReply(text="Hello.", code="x = 1", usage={"prompt_tokens": 7, "completion_tokens": 5})
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("path", "value", "id", "call"),
+    [
+        (("id",), 5, "5", "call_1_0"),
+        (("id",), {"of": 5}, '{"of":5}', "call_1_0"),
+        (("choices", 0, "message", "refusal"), 5, "chatcmpl-1", "call_1_0"),
+        (("choices", 0, "message", "tool_calls", 0, "id"), 7, "chatcmpl-1", "7"),
+        (("choices", 0, "message", "tool_calls", 0, "id"), ["x"], "chatcmpl-1", '["x"]'),
+    ],
+    ids=str,
+)
+async def test_what_is_no_text_is_written_as_one(
+    path: tuple[Any, ...], value: Any, id: str, call: str, stream: bool
+) -> None:
+    """A server that numbers its replies: the call was made again each minute, for as long as the
+    job was open, and nothing booked it.
+    """
+    body = OpenAIProtocol().whole(REPLY, {"model": "some-model"}, 1)
+    place: Any = body
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    gateway = Gateway(json.dumps(body).encode(), "application/json")
+    async with gateway as address:
+        reply = await job_at(address, "openai/gpt-4o", stream=stream).take_turn()
+    assert len(gateway.requests) == 1
+    assert (reply.text, reply.tool_calls[0].name) == ("Hello.", "python")
+    assert json.loads(reply.tool_calls[0].arguments) == {"code": "x = 1"}
+    assert reply.usage == Usage(prompt=7, completion=5)
+    assert (reply.response_id, reply.tool_calls[0].id) == (id, call)
+
+
+async def test_a_reply_of_which_nothing_can_be_made_is_a_failed_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is archived and booked, as it is paid for, and ``retry`` bounds how often it is tried."""
+
+    def fails(*_: object) -> int:
+        raise ValueError("no such reply")
+
+    monkeypatch.setattr(_model_turn, "reply_tokens", fails)
+    async with openai_server(lambda _m, _n: REPLY).serving() as server:
+        job = Job(model_at(server))
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+        (exchange,) = server.exchanges
+    (attempt,) = job.archive.attempts(RUN, 1)
+    failure = job.archive.failure(attempt.key)
+    assert failure is not None
+    assert (failure.error_type, failure.error_message) == ("ServerError", "no such reply")
+    assert failure.spent.usage == Usage(prompt=7, completion=5)
+    assert job.archive.failed_response(attempt.key) == exchange.response
+    assert (failed.value.type, failed.value.non_retryable) == ("ServerError", False)
