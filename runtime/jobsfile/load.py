@@ -155,7 +155,7 @@ def _jobs(
 
 def _job(value: Any, at: tuple[str, int], problems: Problems) -> WrittenJob | None:
     """A job; of one that another stands for, the values of fields in the forms that keys expect."""
-    if problems.origins.of(at[1]) is None:
+    if problems.origins.of(at[1]) is None or not isinstance(value, dict):
         return checked(WrittenJob, value, at, problems)
     # As it is, first: what only needs another form must leave no note.
     try:

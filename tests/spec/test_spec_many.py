@@ -124,6 +124,13 @@ def test_what_a_field_holds_is_no_template(place: Path, load: Load) -> None:
     assert load(jobs("id: x\n  for_each: i.jsonl", "'{a}'")).jobs[0].goal == "{b}"
 
 
+def test_what_is_no_job_behind_one_that_stands_for_many(refuse: Refuse) -> None:
+    """It is told where it stands, as everywhere else."""
+    assert refuse(f"jobs:\n- id: 'a{{n}}'\n  count: 2\n  goal: g\n{REST}- b\n") == (
+        "jobs.yaml:7: jobs[1]: expected a mapping, got 'b'"
+    )
+
+
 def test_printed_jobs_are_written_out(load: Load) -> None:
     """The printed batch stands for nothing but itself, and is the same batch."""
     batch = load(jobs("id: 'j{n}'\n  count: 3"))
