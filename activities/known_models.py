@@ -89,7 +89,7 @@ def _unknown(name: str, lite: Any) -> str:
     hint = (
         f"did you mean {close[0]}/{rest}?"
         if close
-        else "write PROVIDER/MODEL, such as openai/gpt-5"
+        else "write PROVIDER/MODEL, such as openai/gpt-5."
     )
     return (
         f"litellm knows no provider of the model {name!r}: {hint} An endpoint of your own that"

@@ -28,7 +28,10 @@ def jobs_of(folder: Path, job: str) -> dict[str, holdfast.Job]:
 @pytest.mark.parametrize(
     ("job", "told"),
     [
-        ("model: nosuchprovider/x", "litellm knows no provider of the model 'nosuchprovider/x'"),
+        (
+            "model: nosuchprovider/x",
+            "'nosuchprovider/x': write PROVIDER/MODEL, such as openai/gpt-5. An endpoint of your own",
+        ),
         ("model: openai/text-embedding-3-small", "is a model for embedding"),
         (
             "model: openai/my-own, budget: {usd: 1}",
