@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 
@@ -34,6 +35,23 @@ async def beside(work: Coroutine[Any, Any, NoReturn], name: str) -> AsyncIterato
         if cut:
             block.uncancel()
         await stopped(task)
+
+
+@dataclass
+class Leaving:
+    """Ends that take their time, beside each other: what waited for another to drain would take
+    work until then.
+    """
+
+    _ends: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def leave(self, *ends: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin them."""
+        self._ends.extend(asyncio.create_task(end()) for end in ends)
+
+    async def left(self) -> None:
+        """Wait for all of them."""
+        await asyncio.gather(*self._ends)
 
 
 async def stopped(task: asyncio.Task[Any]) -> None:

@@ -123,9 +123,10 @@ class BatchWorkers:
                     await self._look(own, limited, others)
                     await asyncio.sleep(LOOK_SECONDS)
             finally:
-                await limited.close()
-                await others.close()
-                await self._stop(set(self._running))
+                # Side by side: whoever waited for the others to drain would take calls until then.
+                await asyncio.gather(
+                    limited.close(), others.close(), self._stop(set(self._running))
+                )
 
     @property
     def _roles(self) -> Roles:

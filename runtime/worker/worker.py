@@ -31,7 +31,7 @@ from runtime.base.tokens import DEFAULT_ENCODING, encoding
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check
-from runtime.worker.beside import beside
+from runtime.worker.beside import Leaving, beside
 from runtime.worker.limited import LimitedQueues
 from runtime.worker.parts import Parts, make_parts
 from runtime.worker.patience import Patience, PatientWorker
@@ -376,13 +376,14 @@ async def running_worker(
         archive = await asyncio.to_thread(archive_id, store)
         queues = limited_queues(client, store, grace=grace, identity=identity, roles=roles)
         others = role_workers(client, store, grace=grace, identity=identity)
+        leaving = Leaving()
+        working.push_async_callback(leaving.left)
         if Role.TURNS in roles:
             worker = make_worker(
                 client, store, task_queue=task_queue, grace=grace, identity=identity, roles=roles
             )
             await working.enter_async_context(worker)
-        working.push_async_callback(others.close)
-        working.push_async_callback(queues.close)
+        working.callback(leaving.leave, queues.close, others.close)
         helped = frozenset[Role]() if own is None else own
         await others.want(helped)
         # At once: ``follow`` asks the server for others first.

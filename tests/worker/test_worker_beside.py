@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NoReturn
+from types import ModuleType
+from typing import Any, NoReturn
 
 import pytest
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.stores import open_store
 from runtime.base.errors import ServerError
+from runtime.worker import serving
+from runtime.worker import worker as workers
 from runtime.worker.beside import beside, stopped
+from runtime.worker.serving import BatchWorkers
 from runtime.worker.worker import make_queue_worker, running_worker
 from tests.eventually import SECONDS
 
@@ -95,3 +101,82 @@ async def test_a_limited_queue_whose_worker_dies_is_told(
             running_worker(temporal.client, store, limited=[QUEUE]),
         ):
             await asyncio.Event().wait()
+
+
+class Draining:
+    """Workers that end once all ``others`` are ending too."""
+
+    def __init__(self, others: asyncio.Barrier) -> None:
+        self._others = others
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(SECONDS):
+                await self._others.wait()
+        except TimeoutError:
+            await self._others.abort()
+            raise
+
+    shutdown = close
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def want(self, _: Any) -> list[Any]:
+        return []
+
+    async def follow(self, *_: Any) -> NoReturn:
+        await endless()
+
+
+@asynccontextmanager
+async def nothing(*_: Any) -> AsyncIterator[str]:
+    yield "identity"
+
+
+def stand_in(module: ModuleType, made: Draining, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what ``module`` makes be ``made``, without a server."""
+    for name in ("limited_queues", "role_workers", "make_worker"):
+        monkeypatch.setattr(module, name, lambda *_, **__: made)
+    for name in ("tidied", "present"):
+        monkeypatch.setattr(module, name, nothing)
+    monkeypatch.setattr(module, "warm_up", lambda _: None)
+
+
+async def test_workers_of_one_process_drain_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that waited for another to drain would take calls until then, and the pod's time to end
+    would be over before it had.
+    """
+    made = Draining(asyncio.Barrier(3))
+    stand_in(workers, made, monkeypatch)
+    store = open_store(str(tmp_path / "archive"))
+    nowhere: Any = None
+    async with running_worker(nowhere, store):
+        pass
+
+
+async def test_workers_of_all_batches_drain_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of one do."""
+    made: Any = Draining(asyncio.Barrier(3))
+    stand_in(serving, made, monkeypatch)
+    begun = asyncio.Event()
+
+    async def look(batches: BatchWorkers, *_: Any) -> None:
+        batches._running["queue"] = made, asyncio.create_task(asyncio.sleep(0))
+        begun.set()
+
+    monkeypatch.setattr(BatchWorkers, "_look", look)
+    nowhere: Any = None
+    task = asyncio.create_task(
+        BatchWorkers(nowhere, open_store(str(tmp_path / "archive")), print).serve()
+    )
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
