@@ -7,10 +7,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
+from ruamel.yaml import YAML
 
 from runtime.archive.stores.tries import TRIES
 
@@ -71,3 +73,12 @@ def test_rules_are_about_the_archive_and_keep_it_readable() -> None:
         prefix = rule["Filter"].get("And", rule["Filter"]).get("Prefix", "holdfast/")
         assert prefix.startswith("holdfast/")
         assert {move["StorageClass"] for move in rule.get("Transitions", ())} <= at_once
+
+
+def test_rules_are_about_the_archive_of_the_pods() -> None:
+    """Of one with another prefix nothing that was deleted would ever go from its versions."""
+    settings = FOLDER.parent / "kubernetes" / "base" / "settings.yaml"
+    store = YAML(typ="safe").load(settings.read_text())["data"]["HOLDFAST_STORE"]
+    prefix = urlsplit(store).path.strip("/") + "/"
+    for rule in json.loads((FOLDER / "lifecycle.json").read_text())["Rules"]:
+        assert rule["Filter"].get("And", rule["Filter"]).get("Prefix", prefix).startswith(prefix)
