@@ -43,6 +43,8 @@ _PORTS = (
     *_WORKERS,
 )
 ROOT = Path(__file__).parents[2]
+FILE = "fleet.json"
+"""In a fleet's folder: what it was made with."""
 
 
 def _new_key() -> str:
@@ -75,11 +77,18 @@ class Fleet:
 
     @classmethod
     def at(cls, folder: Path) -> Fleet:
-        """The fleet there; a new one, if there is none."""
+        """The fleet there; a new one, if there is none.
+
+        Raises:
+            RuntimeError: if what is there is no fleet's.
+        """
         folder = folder.resolve()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = folder / "fleet.json"
-        settings = json.loads(file.read_text()) if file.exists() else {}
+        file = folder / FILE
+        try:
+            settings = json.loads(file.read_text()) if file.exists() else {}
+        except ValueError as error:
+            raise RuntimeError(f"{file} is not JSON: {error}") from error
         if settings.keys() < _NEW.keys() or settings["ports"].keys() < set(_PORTS):
             # One that was made by an earlier release has its own, and what is new beside.
             made = {name: make() for name, make in _NEW.items()}
@@ -243,12 +252,15 @@ class Fleet:
 
     def _prepare(self) -> None:
         """The namespace, as ``holdfast init`` prepares it."""
-        subprocess.run(
+        done = subprocess.run(
             [*_holdfast(), "init", "--address", self._at("temporal"), "--namespace", "default"],
             env={**os.environ, **self.environment},
-            stdout=subprocess.DEVNULL,
-            check=True,
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        if done.returncode != 0:
+            raise RuntimeError(f"temporal cannot be prepared: {done.stderr.strip()}")
 
     @property
     def _weed(self) -> Weed:

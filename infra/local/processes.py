@@ -80,9 +80,13 @@ class Component:
             RuntimeError: if it ends before, or takes too long.
         """
         end = time.monotonic() + READY
-        while not self.ready():
-            if self.pid is None or time.monotonic() > end:
+        while True:
+            # Asked first: where its port is taken, another's process answers.
+            ready = self.ready()
+            if self.pid is None or (not ready and time.monotonic() > end):
                 raise RuntimeError(f"{self.name} does not serve: {self.log.read_text()[-2000:]}")
+            if ready:
+                return
             time.sleep(0.05)
 
     def kill(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,7 +18,9 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from benchmarks.fleet import BATCH, archives, batch, came_of, turns_of, wait_for
+from infra.local.__main__ import main
 from infra.local.fleet import Fleet
+from infra.local.processes import Component
 from runtime.server.connection import connect
 from runtime.server.target import Target
 from tests.archive.s3_server import sockets
@@ -146,3 +149,37 @@ def _found(fleet: Fleet, query: str) -> int:
     url = f"http://{fleet.prometheus}/api/v1/query?{asked}"
     with urllib.request.urlopen(url, timeout=60) as answer:
         return len(json.loads(answer.read())["data"]["result"])
+
+
+@pytest.mark.parametrize("command", ["status", "down"])
+def test_a_folder_without_a_fleet_has_none(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a mistyped folder nobody is told that all is down, and none is made there."""
+    folder = tmp_path / "fleet"
+    assert main([command, str(folder)]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", f"error: there is no fleet in {folder}: 'up' makes one\n")
+    assert not folder.exists()
+
+
+def test_a_folder_of_something_else_is_one_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It names the file."""
+    (tmp_path / "fleet.json").write_text("{")
+    assert main(["up", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'fleet.json'} is not JSON: ")
+
+
+def test_another_s_answer_is_not_the_component_s(tmp_path: Path) -> None:
+    """One that ends since its port is taken does not serve, though that port answers."""
+
+    def another() -> bool:
+        wait_for(lambda: component.pid is None, "it has ended")
+        return True
+
+    command = [sys.executable, "-c", "raise SystemExit('address in use')"]
+    component = Component("one", command, {}, tmp_path, another)
+    with pytest.raises(RuntimeError, match="one does not serve: address in use"):
+        component.start()
