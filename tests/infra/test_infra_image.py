@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import tomllib
@@ -17,6 +18,7 @@ from runtime.archive.stores.s3 import S3Store
 from runtime.base.durations import parse_duration
 from runtime.base.roles import Role, roles_in
 from runtime.cli.telemetry import metrics_address
+from runtime.server.process import SETTINGS
 from tests.infra.settings import ROOT, is_known, read_command
 
 DOCKERFILE = ROOT / "infra" / "Dockerfile"
@@ -119,6 +121,20 @@ def test_services_of_compose_find_each_other() -> None:
     assert (
         parse_duration(words[words.index("--retention") + 1]) >= timedelta(days=1).total_seconds()
     )
+
+
+def test_the_server_of_compose_can_keep_limits() -> None:
+    """Its matching is set as the embedded server's, by a file that is there where it is named."""
+    server = compose()["services"]["temporal"]
+    source, folder, _ = server["volumes"][0].split(":")
+    named = Path("/etc/temporal") / server["environment"]["DYNAMIC_CONFIG_FILE_PATH"]
+    assert named.parent == Path(folder)
+    settings = YAML(typ="safe").load((ROOT / "infra" / source / named.name).read_text())
+    assert {
+        name: [{"value": json.loads(value)}]
+        for name, value in SETTINGS.items()
+        if name.startswith("matching.")
+    } == settings
 
 
 def test_services_of_compose_name_what_there_is() -> None:

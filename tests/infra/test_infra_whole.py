@@ -29,6 +29,7 @@ CHECKED_BY = {
     "prometheus/kubernetes.yml": "tests/infra/test_infra_autoscaling.py",
     "prometheus/prometheus.yml": "tests/infra/test_infra_image.py",
     "s3": "tests/infra/test_infra_s3.py",
+    "temporal": "tests/infra/test_infra_image.py",
     "sizing": "tests/infra/test_infra_capacity.py",
 }
 """Files, and folders whose files are all checked by one module."""
