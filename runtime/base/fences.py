@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Iterator
+
+from runtime.base.characters import is_hidden, numbered
 
 SHORTEST = 4
 """Hexadecimal digits of a mark. Longer ones are for texts that hold it."""
@@ -20,10 +21,6 @@ SHORTEST = 4
 _OPENING = re.compile(r"<<([0-9a-f]{4,64})")
 _PLAIN = re.compile(r"[^\"\\\[\]|]*")
 _QUOTES = frozenset('"\\')
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Categories of characters that nobody sees, or that break or turn a line: controls, bidirectional
-and zero-width marks, separators.
-"""
 
 
 def fenced(text: str) -> str:
@@ -74,32 +71,19 @@ def one_line(text: str) -> str:
     """``text`` as a line of its own, with escapes for what a reader does not see and for what
     breaks a line.
     """
-    return "".join(_escaped(character) if _hidden(character) else character for character in text)
+    return "".join(_escaped(character) if is_hidden(character) else character for character in text)
 
 
 def _is_plain(text: str) -> bool:
-    return _PLAIN.fullmatch(text) is not None and not any(map(_hidden, text))
+    return _PLAIN.fullmatch(text) is not None and not any(map(is_hidden, text))
 
 
 def _quoted(text: str) -> str:
-    escaped = "".join(_escaped(c) if c in _QUOTES or _hidden(c) else c for c in text)
+    escaped = "".join(_escaped(c) if c in _QUOTES or is_hidden(c) else c for c in text)
     return f'"{escaped}"'
-
-
-def _hidden(character: str) -> bool:
-    # Most characters are these, and a category costs a look-up.
-    if " " <= character <= "~":
-        return False
-    return unicodedata.category(character) in _HIDDEN or character.isspace()
 
 
 def _escaped(character: str) -> str:
     if character in _QUOTES:
         return f"\\{character}"
-    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or _numbered(ord(character))
-
-
-def _numbered(number: int) -> str:
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or numbered(character)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from runtime.base.characters import as_literal
 from runtime.context.outcomes import NodeRef, Refused
 from runtime.context.sources import ALL_TOKENS
 from runtime.context.states import Freq, FreqKind, Mode
@@ -67,7 +68,9 @@ def path(call: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _type_error(call, "path", "a str or an opened file", value)
     if not value or "\x00" in value:
-        raise Refused(ValueError, f"{call}: path must name a file of the workspace, not {value!r}")
+        raise Refused(
+            ValueError, f"{call}: path must name a file of the workspace, not {as_literal(value)}"
+        )
     return value
 
 
@@ -88,7 +91,7 @@ def pos(call: str, value: Any) -> str:
         return f"-{int(back[1])}"
     match = _POS.fullmatch(text)
     if match is None:
-        raise Refused(ValueError, f"{call}: pos must be {_POS_HELP}; not {value!r}")
+        raise Refused(ValueError, f"{call}: pos must be {_POS_HELP}; not {as_literal(value)}")
     return f"{int(match[1])}:{int(match[2] or 0)}"
 
 
@@ -152,7 +155,9 @@ def mode(call: str, value: Any) -> Mode:
     if not isinstance(value, str):
         raise _type_error(call, "mode", '"paused" or "running"', value)
     if value not in list(Mode):
-        raise Refused(ValueError, f'{call}: mode must be "paused" or "running", not {value!r}')
+        raise Refused(
+            ValueError, f'{call}: mode must be "paused" or "running", not {as_literal(value)}'
+        )
     return Mode(value)
 
 
@@ -179,7 +184,7 @@ def freq(call: str, value: Any) -> Freq:
             )
         kind = FreqKind.PERIODIC
     elif isinstance(value, str | tuple | list):
-        raise Refused(ValueError, f"{call}: freq must be {_FREQ_HELP}, not {value!r}")
+        raise Refused(ValueError, f"{call}: freq must be {_FREQ_HELP}, not {as_literal(value)}")
     else:
         raise _type_error(call, "freq", _FREQ_HELP, value)
     return Freq(kind=kind, seconds=seconds)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runtime.base.characters import as_literal
 from runtime.base.fences import fenced
 from runtime.context import api, arguments, groups, notes, sub_jobs, views, waits
 from runtime.context.describe import describe_change, header, small_digest, table_line
@@ -130,7 +131,7 @@ class Calls:
         """
         signature = FUNCTIONS.get(name)
         if signature is None:
-            return Raised("NameError", f"name {name!r} is not defined")
+            return Raised("NameError", f"name {as_literal(name)} is not defined")
         try:
             bound = signature.bind(args, kwargs)
             return self._functions[name](bound, args, kwargs)
@@ -541,4 +542,4 @@ def missing(state: AnyNode, name: str) -> str:
     known = ", ".join(s.name for s in handle.methods)
     if name in api.by_spelling(handle.methods):
         return f"{name} is a method: call it, as in {name}(...)"
-    return f"{handle.name!r} object has no attribute {name!r}; its methods are {known}"
+    return f"{handle.name!r} object has no attribute {as_literal(name)}; its methods are {known}"

@@ -15,6 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from runtime.base.characters import as_literal
 from runtime.context.describe import describe_change
 from runtime.context.index import Index
 from runtime.context.outcomes import NodeRef
@@ -327,5 +328,5 @@ def _short(value: Any) -> str:
     """An argument as an event keeps it: a handle by its id, anything else as a capped repr."""
     if isinstance(value, NodeRef):
         return value.obj_id
-    text = repr(value)
+    text = as_literal(value)
     return text if len(text) <= REPR_LIMIT else text[: REPR_LIMIT - 1] + "…"

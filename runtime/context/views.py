@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from runtime.base.characters import as_literal
 from runtime.context.outcomes import Refused
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus, note_after
 from runtime.context.states import DIFF_LOD, DirtyFlags, RenderedView, ViewState
@@ -140,8 +141,8 @@ def _anchored(state: ViewState) -> int:
                 return rendering.first_line + number
     raise Refused(
         ValueError,
-        f"Scroll: the line of {state.pos!r} is not among those shown; give SetPos a line, or"
-        " Refresh() at lod 0",
+        f"Scroll: the line of {as_literal(state.pos)} is not among those shown; give SetPos a line,"
+        " or Refresh() at lod 0",
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyFileHandle, MontyStdTypeProxy
 
 from runtime.base import os_values
+from runtime.base.characters import as_literal
 from runtime.base.digests import canonical_json
 from runtime.base.redaction.computed import without_keys
 from runtime.base.result_schemas import before_bounds
@@ -200,7 +201,9 @@ class JobHost:
         if server.error:
             return Failure("RuntimeError", f"{name}(): {server.error}")
         if server.tool(method) is None:
-            return Failure("AttributeError", f"the server {server.name} has no tool {method!r}")
+            return Failure(
+                "AttributeError", f"the server {server.name} has no tool {as_literal(method)}"
+            )
         if args:
             return Failure("TypeError", f"{name}() takes its arguments by name")
         return self._asked(
@@ -267,8 +270,8 @@ class JobHost:
         if path.startswith("/"):
             return Failure(
                 "PermissionError",
-                f"{path!r} is outside the workspace, {os_values.VIRTUAL_ROOT!r}, to which paths are"
-                " relative",
+                f"{as_literal(path)} is outside the workspace, {os_values.VIRTUAL_ROOT!r}, to which"
+                " paths are relative",
             )
         if os_values.would_write(operation, args[1:], kwargs):
             if self.outputs is not None:
@@ -278,7 +281,7 @@ class JobHost:
                         operation, path, args[1:], kwargs, binary=self.writes
                     ),
                 )
-            return Failure("PermissionError", f"{os_values.READ_ONLY}: {path!r}")
+            return Failure("PermissionError", f"{os_values.READ_ONLY}: {as_literal(path)}")
         # What was opened came with its content: reading it is no second effect.
         if operation in _READS and (path, operation) in self._opened:
             return ReturnValue(self._opened[path, operation])
@@ -501,7 +504,8 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
                         f"{where} has the key {text_of(key)[:80]}; keys must be strings"
                     )
             return {
-                key: plain(item, f"{where}[{key[:40]!r}]", depth + 1) for key, item in value.items()
+                key: plain(item, f"{where}[{as_literal(key[:40])}]", depth + 1)
+                for key, item in value.items()
             }
         case _:
             what = (
