@@ -7,6 +7,8 @@ and its verdict recorded, a replay reads the recorded verdict first.
 
 from __future__ import annotations
 
+import sys
+
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
@@ -54,10 +56,13 @@ class Stretches:
             if verdict.status is VerdictStatus.OK and stretch is None:
                 stretch = statement.advance(answer, verdict)
                 if stretch.verdict.digest != verdict.digest:
+                    at = self._moment.job.turn
                     raise InterpreterDrift(
-                        f"turn {self._moment.job.turn}: the replayed statement gave"
-                        f" {stretch.verdict.status} {stretch.verdict.digest}, recorded was"
-                        f" {verdict.digest}"
+                        f"turn {at}: the replayed statement gave {stretch.verdict.status}"
+                        f" {stretch.verdict.digest}, recorded was {verdict.digest}: this worker has"
+                        f" Python {sys.version_info.major}.{sys.version_info.minor}; have one with"
+                        " the Python and the build that the run began with take it to where it"
+                        f" continues as new, or fork the job from before statement {at}"
                     )
             statement.settle(verdict)
             self._this_run.statement_ms += verdict.ms
