@@ -308,7 +308,8 @@ def _arguments(call: ToolCall) -> str:
     """
     try:
         is_object = isinstance(json.loads(call.arguments), dict)
-    except (json.JSONDecodeError, RecursionError):
+    # Python reads no number of more than 4,300 digits.
+    except (ValueError, RecursionError):
         is_object = False
     return (
         call.arguments

@@ -138,10 +138,9 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
     try:
         # Models write line ends into the text as they are, which strict JSON forbids.
         arguments = json.loads(call.arguments, strict=False)
-    except (json.JSONDecodeError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
-        where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-        return None, f"The arguments of your call are not valid JSON ({reason}{where}). {usage}"
+    except (ValueError, RecursionError) as error:
+        reason = _fault(error)
+        return None, f"The arguments of your call are not valid JSON ({reason}). {usage}"
     if not isinstance(arguments, dict) or set(arguments) != {TOOL_ARGUMENT}:
         got = (
             ", ".join(f"`{short(name)}`" for name in arguments)
@@ -169,6 +168,15 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
             ),
         )
     return code, None
+
+
+def _fault(error: Exception) -> str:
+    """Why a text is no JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at character {error.pos}"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "a number in it has more digits than Python reads (4,300)"
 
 
 def _script_blocks(text: str) -> tuple[list[str], str, str | None]:

@@ -128,6 +128,11 @@ def test_malformed_calls_can_be_sent_back() -> None:
     """
     message = messages_of([reply("", call(arguments='{"code": "x', name="py thon"))])[0]
     assert message["tool_calls"] == [native("c1", '{"unparsed": "{\\"code\\": \\"x"}', "py_thon")]
+    digits = "9" * 5_000
+    message = messages_of([reply("", call(arguments=f'{{"code": {digits}}}'))])[0]
+    assert message["tool_calls"][0]["function"]["arguments"] == (
+        f'{{"unparsed": "{{\\"code\\": {digits}}}"}}'
+    )
 
 
 def test_the_tool_form_has_one_tool() -> None:

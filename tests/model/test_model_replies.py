@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from runtime.base.values import ToolCall
 from runtime.projection.replies import ParsedReply, parse_reply
 
+DIGITS = "9" * 5_000
+"""More than Python reads as a number."""
+
 OPEN, CLOSE = '<script type="text/x-python">', "</script>"
 
 
@@ -85,6 +88,10 @@ def test_an_unrelated_mention_of_the_tag_beside_a_native_call_is_text() -> None:
         (
             parse("", ToolCall(id="c", name="python", arguments="[" * 100_000)),
             "are not valid JSON (it is nested",
+        ),
+        (
+            parse("", ToolCall(id="c", name="python", arguments=f'{{"code": {DIGITS}}}')),
+            "are not valid JSON (a number in it has more digits",
         ),
         (
             parse("", ToolCall(id="c", name="python", arguments='{"src": "x"}')),
