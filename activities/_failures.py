@@ -219,7 +219,7 @@ def _said(captured: CapturedCall) -> str:
     text = httpx.Response(captured.status or 500, headers=headers, content=captured.content).text
     try:
         message = _message_in(json.loads(text))
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         message = None
     return (message or text).strip()
 

@@ -277,6 +277,20 @@ def test_of_what_a_provider_asks_what_can_be_meant_counts(
     assert (asked and asked.total_seconds()) == wait
 
 
+async def test_an_error_that_python_cannot_read_is_told_as_it_is() -> None:
+    """A number of more than 4,300 digits is JSON all the same: reading it failed the attempt behind
+    all that books and bounds one.
+    """
+    body = b'{"error": {"message": "no", "code": %s}}' % (b"9" * 5_000)
+    async with Gateway(body, "application/json", status=400) as address:
+        job = job_at(address, "openai/gpt-4o")
+        error = await failure(job)
+    assert (error.type, error.non_retryable) == ("BadRequestError", True)
+    assert error.message.startswith('{"error": {"message": "no", "code": 999')
+    (attempt,) = job.archive.attempts(RUN, 1)
+    assert job.archive.failed_response(attempt.key) == body
+
+
 @SERVERS
 async def test_a_retry_is_an_attempt_of_its_own(make: Make) -> None:
     """After a failure the next attempt sends again, both are archived, and the step names the
