@@ -28,6 +28,8 @@ loop = PlainLoop(Path(sys.argv[1]), statements(
     "def f(): pass\\nclass P: pass\\np = P()\\nprint(f, p, P, [p])\\n(p, f)",
     "import random\\nprint(random.random(), random.sample(range(100), 5))",
     "foo = view('a.txt')\\nprint(foo, [foo], foo.GetDigest())\\n{'k': foo}",
+    "import pprint\\npprint.pprint([{'b', 'a', 'c'}, {1: {('x', 1), (1, 'x')}}])\\npprint.pformat({'d', 'e', 'f'})",
+    "from urllib.parse import urlencode\\nurlencode({'a': {'x', 'y', 'z'}}, doseq=True)",
     "x = list(range(3_000_000))",
 ), tools=[take])
 loop.run()

@@ -1,5 +1,7 @@
 """Functions that the host computes are bounded in what they make, before they make it."""
 
+import statistics
+import urllib.parse
 from typing import Any
 
 import pytest
@@ -100,3 +102,51 @@ def test_an_argument_that_is_missing_is_told_by_the_function(name: str) -> None:
     """Not by what bounds it."""
     with pytest.raises(TypeError, match=rf"\b{name.partition('.')[2]}\(\) missing 1"):
         pure.call(name, (), {})
+
+
+def test_a_later_library_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where later Pythons compute otherwise than 3.11, the host asks none of them."""
+    for module, names in (
+        (statistics, ("fmean", "geometric_mean", "covariance", "correlation", "quantiles")),
+        (urllib.parse, ("urlunparse", "urlunsplit", "urljoin")),
+    ):
+        for name in names:
+            monkeypatch.setattr(module, name, None)
+    monkeypatch.setattr(urllib.parse, "uses_netloc", [*urllib.parse.uses_netloc, "itms-services"])
+
+    def computed(name: str, *args: Any, **kwargs: Any) -> Any:
+        return pure.call(name, args, kwargs)
+
+    # Later ones give the value itself, 0.0, and a last digit that is one more or less.
+    with pytest.raises(ValueError, match="must have at least two data points"):
+        computed("statistics.quantiles", [1.0])
+    with pytest.raises(ValueError, match="containing positive numbers"):
+        computed("statistics.geometric_mean", [0, 1])
+    x, y = [5.7, 8.0, 0.6], [1.2, 7.6, 4.7]
+    assert computed("statistics.covariance", x, y) == 3.0549999999999984
+    assert computed("statistics.correlation", x, y) == 0.25171027671882273
+    mean = computed("statistics.fmean", [6.8, 4.5, 4.3], [2.5, 4.4, 5.4])
+    assert mean == 4.879674796747967
+    assert computed("statistics.quantiles", [1, 2, 3], method="inclusive") == [1.5, 2.0, 2.5]
+    assert computed("urllib.parse.urlunparse", ["", "", "//a", "", "q", "f"]) == "//a?q#f"
+    assert computed("urllib.parse.urlunparse", ["itms-services", "", "a", "", "", ""]) == (
+        "itms-services:a"
+    )
+    assert computed("urllib.parse.urljoin", "file:///x", "////a") == "file://a"
+    assert computed("urllib.parse.urljoin", "http://h/a/b?q", "../c;d#f") == "http://h/c;d#f"
+    with pytest.raises(TypeError, match="encoding without a string argument"):
+        computed("uuid.uuid5", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", b"x")
+
+
+def test_what_is_printed_is_in_one_order() -> None:
+    """In that of their texts where a process's hashes or addresses would order values."""
+    shown = {"one": {"b", "a", "c"}, "two": frozenset({("x", 1), (1, "x")}), "three": {8, 1}}
+    text = pure.call("pprint.pformat", (shown,), {**PFORMAT, "width": 200})
+    assert text == (
+        "{'one': {'a', 'b', 'c'}, 'three': {8, 1}, 'two': frozenset({('x', 1), (1, 'x')})}"
+    )
+    narrow = pure.call("pprint.pformat", ({("x", 1), (1, "x")},), {**PFORMAT, "width": 5})
+    assert narrow.index("'x',\n  1") < narrow.index("1,\n  'x'")
+    assert pure.call("pprint.pformat", ("\U0001fae8",), PFORMAT) == "'\\U0001fae8'"
+    pairs = [["a", {"z", "x", "y"}]]
+    assert pure.call("urllib.parse.urlencode", (pairs, True), {}) == "a=x&a=y&a=z"

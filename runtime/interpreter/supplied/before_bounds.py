@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import math
-import pprint
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,5 +35,5 @@ _THEN: Mapping[str, Callable[..., Any]] = {
     "difflib.unified_diff": _lines(difflib.unified_diff),
     "difflib.context_diff": _lines(difflib.context_diff),
     "fnmatch.translate": fnmatch.translate,
-    "pprint.pformat": pprint.pformat,
+    "pprint.pformat": lambda *args, **kwargs: pure.printing().pformat(*args, **kwargs),
 }

@@ -9,15 +9,19 @@ import difflib
 import fnmatch
 import html
 import keyword
-import pprint
 import shlex
 import statistics
 import textwrap
 import urllib.parse
-import uuid
 import zlib
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.util import find_spec, module_from_spec
 from typing import Any
+
+from runtime.base.characters import as_literal
+from runtime.interpreter.echo import text_of
+from runtime.interpreter.supplied import oldest
 
 FUNCTION = "holdfast_pure"
 """The call's name in the interpreter; its first argument names the function."""
@@ -100,7 +104,7 @@ def function(name: str) -> Callable[..., Any]:
         KeyError: if the host computes no such function.
     """
     module, _, short = name.rpartition(".")
-    if short in FUNCTIONS.get(module, ()):
+    if short in FUNCTIONS.get(module, ()) and name not in _OTHERS:
         computes: Callable[..., Any] = getattr(_MODULES[module], short)
         return computes
     return _OTHERS[name]
@@ -186,10 +190,52 @@ class _Sheet:
         self.pieces.append(piece)
 
 
+class _Key:
+    """What ``pprint`` sorts by: the library falls back to addresses."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __lt__(self, other: _Key) -> bool:
+        # One set is below another that holds it: that is no order of all of them.
+        if not isinstance(self.value, set | frozenset):
+            try:
+                return bool(self.value < other.value)
+            except TypeError:
+                pass
+        return self._text() < other._text()
+
+    def _text(self) -> tuple[str, str]:
+        return str(type(self.value)), text_of(self.value)
+
+
+def _shown(value: Any) -> str:
+    """As ``repr``, but that no hash of the process orders a set. Those of numbers do not."""
+    if isinstance(value, set | frozenset) and not all(
+        isinstance(one, int | float) for one in value
+    ):
+        return text_of(value)
+    return as_literal(value)
+
+
+@cache
+def printing() -> Any:
+    """The library's ``pprint``, a copy in which values are shown and sorted alike in every process
+    and on every Python.
+    """
+    spec = find_spec("pprint")
+    assert spec is not None and spec.loader is not None
+    module: Any = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    # Its functions look their names up in the module.
+    module.repr, module._safe_key = _shown, _Key
+    return module
+
+
 def _pformat(value: Any, *, indent: Any, width: Any, depth: Any, **options: Any) -> str:
     _narrow(indent=indent)
     sheet = _Sheet()
-    pprint.PrettyPrinter(indent, width, depth, sheet, **options).pprint(value)  # type: ignore[arg-type]
+    printing().PrettyPrinter(indent, width, depth, sheet, **options).pprint(value)
     return "".join(sheet.pieces).removesuffix("\n")
 
 
@@ -238,6 +284,15 @@ def _matcher(a: Any, b: Any, autojunk: bool) -> difflib.SequenceMatcher[Any]:
     return difflib.SequenceMatcher(None, a, b, autojunk)
 
 
+def _urlencode(pairs: list[Any], doseq: bool) -> str:
+    return urllib.parse.urlencode([(_ordered(key), _ordered(value)) for key, value in pairs], doseq)
+
+
+def _ordered(value: Any) -> Any:
+    """A set as the list of what it holds: it would come as the process's hashes have it."""
+    return sorted(value, key=text_of) if isinstance(value, set | frozenset) else value
+
+
 def _urlparse(text: str) -> list[Any]:
     parsed = urllib.parse.urlparse(text)
     return [*parsed, parsed.hostname, parsed.port, parsed.username, parsed.password]
@@ -268,18 +323,21 @@ _OTHERS: Mapping[str, Callable[..., Any]] = {
     ],
     "fnmatch.translate": _translate,
     "pprint.pformat": _pformat,
+    "statistics.correlation": oldest.correlation,
+    "statistics.covariance": oldest.covariance,
+    "statistics.fmean": oldest.fmean,
+    "statistics.geometric_mean": oldest.geometric_mean,
+    "statistics.quantiles": oldest.quantiles,
     "urllib.parse.parse_qs": urllib.parse.parse_qs,
     "urllib.parse.parse_qsl": lambda *args: [list(pair) for pair in urllib.parse.parse_qsl(*args)],
     "urllib.parse.quote": urllib.parse.quote,
     "urllib.parse.quote_plus": urllib.parse.quote_plus,
     "urllib.parse.unquote": urllib.parse.unquote,
     "urllib.parse.unquote_plus": urllib.parse.unquote_plus,
-    "urllib.parse.urlencode": lambda pairs, doseq: urllib.parse.urlencode(
-        [tuple(pair) for pair in pairs], doseq
-    ),
-    "urllib.parse.urljoin": urllib.parse.urljoin,
+    "urllib.parse.urlencode": _urlencode,
+    "urllib.parse.urljoin": oldest.urljoin,
     "urllib.parse.urlparse": _urlparse,
-    "urllib.parse.urlunparse": urllib.parse.urlunparse,
-    "uuid.uuid3": lambda namespace, name: str(uuid.uuid3(uuid.UUID(namespace), name)),
-    "uuid.uuid5": lambda namespace, name: str(uuid.uuid5(uuid.UUID(namespace), name)),
+    "urllib.parse.urlunparse": oldest.urlunparse,
+    "uuid.uuid3": oldest.uuid3,
+    "uuid.uuid5": oldest.uuid5,
 }
