@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyComplete, MontyStdTypeProxy
 
+from runtime.base.characters import as_literal
 from runtime.context.outcomes import NodeRef
 from runtime.interpreter import output
 from runtime.interpreter.bounds import too_large
@@ -50,7 +51,7 @@ def text_of(value: Any) -> str:
             return f"<{name}>"
         case _:
             try:
-                return repr(value)
+                return as_literal(value)
             # Python refuses to print numbers of more than 4,300 digits.
             except ValueError as error:
                 return f"<{type(value).__name__}: {error}>"
