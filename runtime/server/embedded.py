@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
@@ -31,6 +32,7 @@ from runtime.server.leaving import begin_connecting
 from runtime.server.process import (
     END_SECONDS,
     Launched,
+    Ports,
     ServerInfo,
     begin_database,
     database_is_made,
@@ -254,22 +256,56 @@ async def _keep(home: Home, first: ServerInfo) -> None:
     """Starts the server again whenever it has died: clients that are connected find it where it
     was.
     """
+    trouble = ""
     while True:
         await asyncio.sleep(1)
+        before, trouble = trouble, ""
         try:
             async with _start_lock(home):
                 if is_alive(home):
-                    continue
-                _log.warning("the embedded Temporal server died and is started again")
-                now = await _ensure(home)
-            if now.port != first.port:
-                _log.error("port %d was taken meanwhile: run the same command again", first.port)
+                    trouble = _moved(home, first)
+                else:
+                    if not before:
+                        _log.warning("the embedded Temporal server died and is started again")
+                    await _ensure(home, used=True)
         # It is tried again: whoever waits for the server is told by it that it does not answer.
         except ServerError as error:
-            _log.error("%s", error)
+            trouble = str(error)
+        if trouble != before and trouble:
+            _log.error("%s", trouble)
 
 
-async def _ensure(home: Home) -> ServerInfo:
+def _moved(home: Home, first: ServerInfo) -> str:
+    """What to say where the server that lives is at another port than the ``first``."""
+    now = read_info(home)
+    if now is None or now.port == first.port:
+        return ""
+    return (
+        f"the embedded Temporal server is at port {now.port} now, and not at {first.port}: give the"
+        " same command again"
+    )
+
+
+def _check_port(home: Home, last: Ports | None, chosen: Ports, *, used: bool) -> None:
+    """See that the server comes back where those look for it who use it. One that was killed has
+    its port for a moment longer than its lock.
+
+    Raises:
+        ServerError: if that port is taken.
+    """
+    if last is None or chosen.frontend == last.frontend:
+        return
+    others = [pid for pid in live_users(home) if pid != os.getpid()]
+    if used or others:
+        raise ServerError(
+            f"port {last.frontend}, where the embedded Temporal server is looked for by process"
+            f" {', '.join(map(str, others or [os.getpid()]))}, is taken by another process: the"
+            " server is started again as soon as it is free"
+        )
+
+
+async def _ensure(home: Home, *, used: bool = False) -> ServerInfo:
+    """``used``: this process looks for the server where it was."""
     ports = last_ports(home)
     if is_alive(home):
         info = read_info(home)
@@ -279,8 +315,10 @@ async def _ensure(home: Home) -> ServerInfo:
         await terminate(home)
     binary = await find_binary(home)
     for _ in range(START_TRIES):
+        chosen = free_ports(ports, ui=_wants_ui(home))
+        _check_port(home, ports, chosen, used=used)
         begin_database(home)
-        launched = launch(home, binary, free_ports(ports, ui=_wants_ui(home)))
+        launched = launch(home, binary, chosen)
         if await _serves(launched):
             database_is_made(home)
             return launched.info

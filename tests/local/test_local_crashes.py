@@ -177,6 +177,39 @@ async def test_server_that_dies_in_use_is_started_again(home: Home) -> None:
                     await asyncio.sleep(0.1)
 
 
+async def test_a_port_that_is_taken_while_the_server_is_dead_is_waited_for(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever is connected knows no other, and would wait there for good. A server that was killed
+    may hold it itself for a moment.
+    """
+    async with server_in_use(home) as server:
+        client = await client_of(server)
+        await start_job(client, "kept")
+        with socket.socket() as taken:
+            # Held until the port is taken, so that nobody starts the server first.
+            async with local._start_lock(home):
+                await kill(home, server)
+                await eventually(lambda: local_process.port_is_free(server.port), "a free port")
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                taken.bind(("127.0.0.1", server.port))
+                taken.listen()
+            told = f"port {server.port}, where the embedded Temporal server is looked for"
+            await eventually(lambda: told in caplog.text, "the word about the port")
+
+        async def goes_on() -> bool:
+            try:
+                return await is_running(client, "kept")
+            except RPCError:
+                return False
+
+        await eventually(goes_on, "the server, where it was")
+        assert caplog.text.count(told) == 1
+        now = local_process.read_info(home)
+        assert now is not None
+        assert (now.port, now.pid != server.pid) == (server.port, True)
+
+
 async def test_a_server_that_is_killed_before_it_is_connected_to_is_started_again(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
