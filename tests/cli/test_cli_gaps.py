@@ -105,26 +105,23 @@ def test_show_prints_what_was_sent_and_says_what_is_gone(given: Damaged, harm: o
     ]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(f"show licences@33 --part {part}" for part in ("prompt", "wire", "nodes", "statement")),
-        *("why licences@33 Result", "blame licences@33", "nodes licences@33"),
-        *("diff licences@33", "diff licences@34", "compare licences --other-run a"),
-    ],
-)
-def test_a_turn_of_which_nothing_is_left_is_told_as_lost(given: Damaged, command: str) -> None:
+def test_a_turn_of_which_nothing_is_left_is_told_as_lost(given: Damaged) -> None:
     """That the archive has no such turn is not so where later ones lean on it; nor do two
     timelines part after turns that nobody can read.
     """
     for key in FIRST_OF_B:
         given.delete(key)
-    lost = given(*command.split())
-    assert (lost.code, lost.out) == (4, "")
-    assert lost.err == (
-        f"error: turn 33 of nightly/licences cannot be read: {STEP} is not there: run 'holdfast"
-        " verify nightly/licences'\n"
-    )
+    for command in (
+        *(f"show licences@33 --part {part}" for part in ("prompt", "wire", "nodes", "statement")),
+        *("why licences@33 Result", "blame licences@33", "nodes licences@33"),
+        *("diff licences@33", "diff licences@34", "compare licences --other-run a"),
+    ):
+        lost = given(*command.split())
+        assert (command, lost.code, lost.out) == (command, 4, "")
+        assert lost.err == (
+            f"error: turn 33 of nightly/licences cannot be read: {STEP} is not there: run 'holdfast"
+            " verify nightly/licences'\n"
+        )
 
 
 def test_the_newest_turn_is_that_of_which_the_end_knows(given: Damaged) -> None:

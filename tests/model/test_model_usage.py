@@ -77,8 +77,14 @@ async def test_what_no_call_can_have_used_is_counted(said: dict[str, Any], strea
         ("claude-sonnet-4-5", [1000, 100]),
         ("claude-sonnet-4-5", {"input_tokens": "1 000", "output_tokens": 3}),
         ("gpt-4o", {"prompt_tokens": 1e300, "completion_tokens": 3}),
-        ("gpt-5-codex", {"input_tokens": 5.5, "output_tokens": 3}),
-        ("gpt-5-codex", {"input_tokens": None, "output_tokens": 3, "total_tokens": 3}),
+        *(
+            # Its module takes a second to import.
+            pytest.param("gpt-5-codex", said, marks=pytest.mark.slow)
+            for said in (
+                {"input_tokens": 5.5, "output_tokens": 3},
+                {"input_tokens": None, "output_tokens": 3, "total_tokens": 3},
+            )
+        ),
     ],
     ids=str,
 )
