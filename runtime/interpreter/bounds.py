@@ -24,6 +24,9 @@ TOO_LARGE = (
     f"too large to leave the statement (at most {MAX_ITEMS:,} values and {MAX_CHARS:,} characters)"
 )
 
+NO_KEY = "an object of a class, as a key of a dict or in a set, cannot leave the statement"
+"""What is said of a value that the host cannot hold: to it such an object has no hash."""
+
 
 def too_large(value: Any) -> bool:
     """Whether ``value`` is past a bound; looks at no more of it than the bounds allow."""

@@ -9,16 +9,20 @@ from pydantic_monty import MontyClassProxy, MontyClassTypeProxy, MontyComplete, 
 from runtime.base.characters import as_literal
 from runtime.context.outcomes import NodeRef
 from runtime.interpreter import output
-from runtime.interpreter.bounds import too_large
+from runtime.interpreter.bounds import NO_KEY, too_large
 from runtime.interpreter.handles import Handles
 
 
 def echo(complete: MontyComplete, handles: Handles) -> str:
     """The text to show, bounded; empty for None and for a handle, which the prompt shows itself."""
+    try:
+        made = complete.output
+    except TypeError:
+        return f"<{NO_KEY}: print the value>"
     # First of all: what follows walks through all of the value.
-    if too_large(complete.output):
-        return f"<{type(complete.output).__name__} too large to be shown: print a part of it>"
-    value = handles.incoming(complete.output)
+    if too_large(made):
+        return f"<{type(made).__name__} too large to be shown: print a part of it>"
+    value = handles.incoming(made)
     if value is None or isinstance(value, NodeRef):
         return ""
     return output.bounded(value if isinstance(value, str) else text_of(value))

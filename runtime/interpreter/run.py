@@ -59,7 +59,7 @@ from runtime.interpreter import (
     traces,
     typecheck,
 )
-from runtime.interpreter.bounds import TOO_LARGE, too_large
+from runtime.interpreter.bounds import NO_KEY, TOO_LARGE, too_large
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
 from runtime.interpreter.echo import echo
 from runtime.interpreter.executions import ExceptionInfo, TypeInfo
@@ -598,13 +598,15 @@ class StatementRun:
             return self.host.attribute(obj_id, snapshot.variable_name) if obj_id else NotHandled()
         if not isinstance(snapshot, FunctionSnapshot):
             raise InterpreterDrift("a statement waits for futures, and the host makes none")
+        is_pure = snapshot.function_name == pure.FUNCTION
+        try:
+            arguments = snapshot.args, snapshot.kwargs
+        except TypeError:
+            name = "the call" if is_pure else f"{snapshot.function_name}()"
+            return Failure("TypeError", f"{name}: {NO_KEY}")
         # Before anything goes through the arguments.
-        if too_large((snapshot.args, snapshot.kwargs)):
-            name = (
-                snapshot.args[0]
-                if snapshot.function_name == pure.FUNCTION
-                else snapshot.function_name
-            )
+        if too_large(arguments):
+            name = snapshot.args[0] if is_pure else snapshot.function_name
             return Failure("ValueError", f"{name}(): the arguments are {TOO_LARGE}")
         args, kwargs = handles.incoming(snapshot.args), handles.incoming(snapshot.kwargs)
         if snapshot.is_os_function:

@@ -307,6 +307,30 @@ def test_what_is_too_large_for_a_record_does_not_leave_the_statement(run: Run, s
     assert exception.type in ("ValueError", "RuntimeError")
 
 
+KEYED = "from enum import Enum\nclass Color(Enum):\n    RED = 1\nx = {Color.RED: 2}\n"
+
+
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("x", "<an object of a class, as a key of a dict or in a set, cannot leave the statement"),
+        ("take([x])", "TypeError: take(): an object of a class"),
+        ("take({Color.RED})", "TypeError: take(): an object of a class"),
+        ("finish(x)", "TypeError: finish(): an object of a class"),
+        ("import statistics\nstatistics.mean(x)", "TypeError: the call: an object of a class"),
+        ("print(x)", "{<Color.RED: 1>: 2}"),
+    ],
+)
+def test_what_the_host_cannot_hold_leaves_by_no_way(run: Run, way: str, told: str) -> None:
+    """To the host an object of the sandbox has no hash: that is an error of the statement, of which
+    its variables are left, and no failure of the task.
+    """
+    first, second = run(KEYED + way, "print(x[Color.RED])").executions[:2]
+    error = first.exception
+    assert (f"{error.type}: {error.message}" if error else first.stdout).startswith(told)
+    assert second.stdout == "2\n"
+
+
 DOUBLED = "x = []\nfor _ in range(26): x = [x, x]\n"
 """A value of 27 lists that is one of 67 million where sharing is not seen."""
 
