@@ -565,7 +565,7 @@ class StatementRun:
                 raise _TakenBack(VerdictStatus.CALLS)
             # Pure calls are answered here, within the stretch; only what leaves the interpreter
             # suspends it.
-            answer = self._ask(snapshot, handles)
+            answer = self._ask(snapshot, handles, bounds)
             self._show(self.host.take_output())
             # Here as well: the host's answers are the statement's time too, and no watchdog stops
             # this thread.
@@ -590,7 +590,7 @@ class StatementRun:
         if text:
             self._print("stdout", text if text.endswith("\n") else text + "\n")
 
-    def _ask(self, snapshot: SyncSnapshot, handles: Handles) -> Answer | Effect:
+    def _ask(self, snapshot: SyncSnapshot, handles: Handles, bounds: _Bounds) -> Answer | Effect:
         if isinstance(snapshot, NameLookupSnapshot):
             if snapshot.object_id is None:
                 return self.host.name(snapshot.variable_name)
@@ -608,6 +608,9 @@ class StatementRun:
         if too_large(arguments):
             name = snapshot.args[0] if is_pure else snapshot.function_name
             return Failure("ValueError", f"{name}(): the arguments are {TOO_LARGE}")
+        # As for calls: what a history has of before was in time.
+        if is_pure and bounds.timed and pure.too_long(arguments):
+            raise _TakenBack(VerdictStatus.TIMEOUT)
         args, kwargs = handles.incoming(snapshot.args), handles.incoming(snapshot.kwargs)
         if snapshot.is_os_function:
             return self.host.system(snapshot.function_name, args, kwargs)

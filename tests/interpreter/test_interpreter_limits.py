@@ -331,6 +331,18 @@ def test_what_the_host_cannot_hold_leaves_by_no_way(run: Run, way: str, told: st
     assert second.stdout == "2\n"
 
 
+@pytest.mark.parametrize("number", ["1e9999999", "1e-9999999", "-1e100001, Decimal('1e100001')"])
+def test_a_decimal_that_the_host_would_write_out_is_a_timeout(run: Run, number: str) -> None:
+    """Nothing stops the host in the midst of it: it would take minutes, and all memory."""
+    number = number.replace(", ", "'), ", 1).removesuffix("')")
+    source = (
+        f"import statistics\nfrom decimal import Decimal\nstatistics.mean([Decimal('{number}')])"
+    )
+    loop = run(source, "print(statistics.mean([Decimal('1e99'), Decimal('inf')]))")
+    assert verdicts(loop)[0].status is VerdictStatus.TIMEOUT
+    assert loop.executions[0].exception is not None
+
+
 DOUBLED = "x = []\nfor _ in range(26): x = [x, x]\n"
 """A value of 27 lists that is one of 67 million where sharing is not seen."""
 

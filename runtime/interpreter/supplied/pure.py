@@ -15,6 +15,7 @@ import textwrap
 import urllib.parse
 import zlib
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import cache
 from importlib.util import find_spec, module_from_spec
 from typing import Any
@@ -134,6 +135,23 @@ def within_bounds(
                 f"at most {_MOST_CHARS:,} characters and {_MOST_ITEMS:,} values: give it a part at"
                 " a time"
             )
+
+
+def too_long(arguments: Any) -> bool:
+    """Whether the host would compute for longer than a statement may: exactly with decimals that
+    have more digits together, written out, than a text may have characters.
+    """
+    digits, stack = 0, [arguments]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Decimal):
+            # Infinities and what is no number have none.
+            digits += abs(one.adjusted()) + len(one.as_tuple().digits) if one.is_finite() else 0
+        elif isinstance(one, dict):
+            stack += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple | set | frozenset):
+            stack += one
+    return digits > _MOST_CHARS
 
 
 def comparable(a: Any, b: Any) -> None:
