@@ -67,6 +67,7 @@ def command(
     """Print what the model was shown at a turn.
 
     The whole prompt as text, or the part of the turn that --part names. It reads the archive alone.
+    All headings have one number of dashes, which no line of a text has that looks like a heading.
 
     \b
     prompt         what the model was shown, as text (the default)
@@ -140,8 +141,10 @@ def _print(turn: ShownTurn, part: Part, json: bool) -> None:
 
 def _print_all(shown: list[ShownTurn], part: Part, json: bool) -> None:
     from runtime.archive.gaps import UNREADABLE
+    from runtime.cli.headings import Headed, under_headings
 
     rows: list[dict[str, Any]] = []
+    parts: list[Headed] = []
     for turn in shown:
         about = {"job": turn.name, "run": turn.run, "turn": turn.turn}
         try:
@@ -153,10 +156,11 @@ def _print_all(shown: list[ShownTurn], part: Part, json: bool) -> None:
             about |= {"damaged": problem}
             text = f"DAMAGED: {problem}\n{text}".rstrip("\n")
         rows.append({**about, str(part): value})
-        if not json:
-            say(f"=== {turn.address} ===\n{text}")
+        parts.append(Headed(text, turn.address))
     if json:
         json_document(rows)
+    else:
+        say(under_headings(parts, "="))
 
 
 def _part_of(turn: ShownTurn, part: Part) -> tuple[Any, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from runtime.base.errors import NotFound, ObjectCorrupt
 from runtime.base.redaction.marks import count_marks
 from runtime.base.visible import escaped
 from runtime.cli.effects import effect_line, effect_row
+from runtime.cli.headings import Headed, under_headings
 from runtime.cli.outcomes import outcome_of
 from runtime.cli.output import note
 from runtime.cli.text import one_line
@@ -327,8 +328,8 @@ class ShownTurn:
                 if refused is None
                 else (
                     f"turn {self.turn} of {self.name} has no reply: attempt {refused[0].number}"
-                    f" failed with {refused[1].error_type}: {refused[1].error_message}; --part"
-                    " wire-response prints what came back"
+                    f" failed with {refused[1].error_type}: {one_line(refused[1].error_message)};"
+                    " --part wire-response prints what came back"
                 )
             )
         return step
@@ -340,7 +341,7 @@ class ShownTurn:
             return step
         failure = self.archive.failure(asked.key)
         how = (
-            f"failed with {failure.error_type}: {failure.error_message}"
+            f"failed with {failure.error_type}: {one_line(failure.error_message)}"
             if failure is not None
             else "is not the one whose reply the turn has"
         )
@@ -406,7 +407,7 @@ def attempts_text(attempts: Iterable[dict[str, Any]]) -> str:
             )
             how = (
                 f": {failure['error_type']}{status}, {failure['response_bytes']:,} bytes received:"
-                f" {failure['error_message']}"
+                f" {one_line(failure['error_message'])}"
             )
         lines.append(
             f"attempt {row['number']}  {row['started_at']}  {row['request_bytes']:,} bytes"
@@ -432,23 +433,25 @@ def prompt_text(
     ``standing`` says what a summary stands for, by its origin; ``without`` are lines on what is not
     shown any more and left nothing behind.
     """
-    parts = [f"(not shown any more, {line})" for line in without]
+    parts = [Headed(f"(not shown any more, {line})") for line in without]
     for segment in segments:
         about = f" · {standing[segment.origin]}" if segment.origin in standing else ""
-        parts.append(
-            f"--- {segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens"
-            f"{_masked(segment)}{about} ---"
+        heading = (
+            f"{segment.role} · {segment.kind} · {segment.origin} · {segment.tokens:,} tokens"
+            f"{_masked(segment)}{about}"
         )
-        parts.extend(
-            f"thinking: {json.dumps(block, ensure_ascii=False)}" for block in segment.thinking
-        )
-        if segment.text:
-            parts.append(segment.text)
-        parts.extend(
-            f"call {call.id} {call.name}: {_arguments(call.arguments)}"
-            for call in segment.tool_calls
-        )
-    return "\n".join(parts)
+        parts.append(Headed("\n".join(_lines_of(segment)), heading))
+    return under_headings(parts)
+
+
+def _lines_of(segment: Segment) -> Iterator[str]:
+    """What a segment says."""
+    for block in segment.thinking:
+        yield f"thinking: {json.dumps(block, ensure_ascii=False)}"
+    if segment.text:
+        yield segment.text
+    for call in segment.tool_calls:
+        yield f"call {call.id} {call.name}: {_arguments(call.arguments)}"
 
 
 def _masked(segment: Segment) -> str:
@@ -469,25 +472,25 @@ def _arguments(arguments: str) -> str:
 
 def statement_text(shown: dict[str, Any]) -> str:
     """A statement and its execution as text."""
-    lines = [shown["statement"] if shown["statement"] is not None else "(no statement)"]
+    parts = [Headed(shown["statement"] if shown["statement"] is not None else "(no statement)")]
     if shown["problem"]:
-        lines.append(f"[problem: {shown['problem']}]")
+        parts.append(Headed(f"[problem: {shown['problem']}]"))
     for stream in ("stdout", "stderr"):
         if shown[stream] is None:
-            lines.append(
-                f"[what it printed to {stream} is not to be found: no readable prompt shows it]"
-            )
+            why = f"[what it printed to {stream} is not to be found: no readable prompt shows it]"
+            parts.append(Headed(why))
         elif shown[stream]:
-            lines.append(f"--- {stream} ---\n{shown[stream]}".rstrip("\n"))
-    lines.extend(
-        ["--- effects ---", *map(effect_line, shown["effects"])] if shown["effects"] else []
-    )
-    lines.extend(["--- events ---", *map(line_of, shown["events"])] if shown["events"] else [])
+            parts.append(Headed(shown[stream].rstrip("\n"), stream))
+    if shown["effects"]:
+        parts.append(Headed("\n".join(map(effect_line, shown["effects"])), "effects"))
+    if shown["events"]:
+        parts.append(Headed("\n".join(map(line_of, shown["events"])), "events"))
     if shown["execution"]:
         if shown["execution"].get("unchecked"):
-            lines.append("[ran unchecked: the type checker needed too much processor time]")
-        lines.append(json.dumps(shown["execution"], indent=2, ensure_ascii=False))
-    return "\n".join(lines)
+            why = "[ran unchecked: the type checker needed too much processor time]"
+            parts.append(Headed(why))
+        parts.append(Headed(json.dumps(shown["execution"], indent=2, ensure_ascii=False)))
+    return under_headings(parts)
 
 
 def events_text(events: Iterable[dict[str, Any]]) -> str:
