@@ -7,7 +7,7 @@ from typing import Any
 from runtime.archive.told_effects import ToldEffect
 from runtime.base.plurals import counted
 from runtime.base.visible import escaped
-from runtime.cli.text import one_line, shortened
+from runtime.cli.text import shortened
 
 _SHOWN_PATHS = 6
 _COMMAND_CHARS = 70
@@ -23,7 +23,7 @@ def effect_line(row: dict[str, Any]) -> str:
     """``2.0  sh make test  exit 1, 3.2 s  M pkg/a.py, A out.txt``. What took no time to speak of
     is told without.
     """
-    path = shortened(one_line(row["path"] or ""), _COMMAND_CHARS)
+    path = shortened(escaped(row["path"] or ""), _COMMAND_CHARS)
     words = [f"{row['turn']}.{row['effect']}", f"{row['name']} {path}".rstrip()]
     if row["error"] is not None:
         words.append(row["error"])

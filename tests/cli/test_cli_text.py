@@ -13,10 +13,11 @@ from runtime.archive.stores import open_store
 from runtime.archive.texts import Explained
 from runtime.base.visible import escaped
 from runtime.cli import differences
+from runtime.cli.effects import effect_line
 from runtime.cli.log import lines_of
 from runtime.cli.main import main
 from runtime.cli.nodes import node_lines
-from runtime.cli.showing import events_text, nodes_text
+from runtime.cli.showing import attempts_text, events_text, nodes_text
 from runtime.cli.text import clean, one_line
 from runtime.job.divergence import Aspect, Divergence
 from tests.archive.archive_jobs import Written, segment
@@ -133,6 +134,25 @@ def test_what_happened_to_a_node_is_told_on_one_line() -> None:
     ]
     assert events_text([event]) == f"1.2  node_changed  view-1  {told}"
     assert nodes_text(nodes) == f"view-1  path={told}"
+
+
+def test_what_a_statement_did_is_told_on_one_line() -> None:
+    """Whatever a path or an error is called: by what is printed it is that one."""
+    row = {"turn": 1, "effect": 0, "path": "a\u202etxt.py\n  1.1  b", "name": "open"}
+    row |= {"error": None, "exit_code": None, "seconds": None, "changed": [], "damaged": None}
+    assert effect_line(row) == "1.0  open a\\u202etxt.py\\n  1.1  b"
+
+
+def test_a_failed_attempt_is_told_on_one_line() -> None:
+    """Whatever the endpoint says: an attempt cannot be forged."""
+    failure = {"error_type": "Error", "status_code": 500, "response_bytes": 3}
+    failure |= {"error_message": "no\nattempt 2  now  5 bytes (wire)  answered"}
+    row = {"number": 1, "started_at": "now", "request_bytes": 5, "capture": "wire"}
+    row |= {"outcome": "failed", "failure": failure}
+    assert attempts_text([row]) == (
+        "attempt 1  now  5 bytes (wire)  failed: Error, HTTP 500, 3 bytes received: no attempt 2 now"
+        " 5 bytes (wire) answered"
+    )
 
 
 def test_a_divergence_is_told_on_one_line() -> None:
