@@ -21,7 +21,7 @@ from runtime.base.home import state_home
 from runtime.base.trace_ids import trace_id
 from runtime.cli.output import note, own_stderr, own_stdout
 from runtime.cli.telemetry import begin_traces, exporter, metrics_address
-from runtime.cli.text import one_line, shortened
+from runtime.cli.text import clean, one_line, shortened
 
 DEBUG = "HOLDFAST_DEBUG"
 """The environment variable that asks for tracebacks."""
@@ -190,7 +190,9 @@ def log_in_lines(metrics: str | None = None) -> None:
     """
     address, traced = metrics_address(metrics), begin_traces()
     if os.environ.get(DEBUG):
-        logging.basicConfig(level=logging.WARNING)
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Clean(logging.BASIC_FORMAT))
+        logging.basicConfig(level=logging.WARNING, handlers=[handler])
         if address is not None:
             _configure_core(None, address)
         return
@@ -213,11 +215,19 @@ def log_core() -> None:
     _configure_core(logger, None)
 
 
+class _Clean(logging.Formatter):
+    """A record in full, without what a terminal obeys: whoever looks into the log has it printed,
+    and endpoints, tools and models have words in it.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """With the record's traceback."""
+        return clean(super().format(record))
+
+
 def _file() -> _PrivateFile:
     file = _PrivateFile()
-    file.setFormatter(
-        logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
-    )
+    file.setFormatter(_Clean("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     return file
 
 

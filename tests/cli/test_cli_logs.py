@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.cli.logs import _Lines, _PrivateFile
+from runtime.cli.logs import _file, _Lines, _PrivateFile
 from tests.cli.refusing import refusing
 from tests.cli.terminal import on_a_terminal
 
@@ -105,6 +105,17 @@ def test_a_terminal_shows_nothing_of_others(tmp_path: Path) -> None:
     assert "monty worker: allocation of 99 bytes exceeds the memory limit\n" in told
     assert told.splitlines()[-1].endswith("WARNING LiteLLM: a worry")
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_log_has_nothing_that_a_terminal_obeys() -> None:
+    """An endpoint's words are in it, in full, with the traceback, and somebody looks into it."""
+    try:
+        raise ValueError("said \x1b]52;c;ZXZpbA==\x07this\x1b[2J\u202e")
+    except ValueError as error:
+        failed = (ValueError, error, error.__traceback__)
+    told = _file().format(_record("temporalio.activity", "failed\x9b31m", exc_info=failed))
+    assert "WARNING temporalio.activity: failed\n" in told
+    assert told.endswith("ValueError: said 52;c;ZXZpbA==this")
 
 
 _UNLOGGED = """
