@@ -372,12 +372,17 @@ def _holder_of_removed(home: Home) -> int | None:
     if lock.exists():
         return None
     removed = f"{lock.parent.resolve() / lock.name} (deleted)"
-    for process in Path("/proc").glob("[0-9]*"):
-        # It may end meanwhile, and those of others are not shown.
-        with contextlib.suppress(OSError):
-            if any(os.readlink(file) == removed for file in (process / "fd").iterdir()):  # noqa: PTH115
-                return int(process.name)
-    return None
+    processes = Path("/proc").glob("[0-9]*")
+    return next((int(process.name) for process in processes if removed in _open_in(process)), None)
+
+
+def _open_in(process: Path) -> Iterator[str]:
+    """What a process has open. Nothing of another user's is shown."""
+    with contextlib.suppress(OSError):
+        for file in (process / "fd").iterdir():
+            # By itself: a server closes files all the time, and the lock may be the next one.
+            with contextlib.suppress(OSError):
+                yield os.readlink(file)  # noqa: PTH115
 
 
 def _is_no_child(pid: int | None) -> bool:

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from runtime.server.embedded import (
     server_status,
     stop_server,
 )
-from runtime.server.process import wait_until
+from runtime.server.process import is_alive, wait_until
 from tests.local.helpers import client_of, is_running, python, start_job
 
 pytestmark = pytest.mark.server
@@ -122,6 +123,33 @@ async def test_a_server_whose_lock_was_removed_is_found_and_stopped(home: Home) 
     with pytest.raises(ProcessLookupError):
         os.kill(first.pid, 0)
     assert (await server_status(home)).state is ServerState.STOPPED
+
+
+CHURN = """
+import os, sys
+
+held = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.dup2(held, 100)
+os.close(held)
+os.unlink(sys.argv[1])
+print(flush=True)
+while True:
+    for descriptor in [os.open("/dev/null", os.O_RDONLY) for _ in range(50)]:
+        os.close(descriptor)
+"""
+
+
+def test_a_removed_lock_is_found_among_files_that_open_and_close(home: Home) -> None:
+    """As those of a server that serves."""
+    lock = home.server / "alive.lock"
+    with subprocess.Popen([sys.executable, "-c", CHURN, lock], stdout=subprocess.PIPE) as churn:
+        try:
+            assert churn.stdout is not None
+            churn.stdout.readline()
+            assert all(is_alive(home) for _ in range(100))
+        finally:
+            churn.kill()
+    assert not is_alive(home)
 
 
 async def test_first_closed_run_is_kept_for_years(home: Home) -> None:
