@@ -8,6 +8,7 @@ it writes is bounded.
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -16,10 +17,12 @@ from typing import Any
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 MOST_BYTES = 8 << 20
 """Of one message. A longer line ends the server."""
+MOST_DIGITS = 4_000
+"""Of an integer; a longer one is the infinity that it is as a float."""
 MOST_GARBAGE = 100
 """Lines that are no message: some servers greet. One more ends the server."""
 
@@ -73,10 +76,14 @@ class Stdio:
                     self.ended = _how(await process.wait())
                     return
                 try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    message = _message(line)
                 except ValueError:
                     garbage += 1
                     continue
+                except RecursionError:
+                    # It may be the answer that somebody waits for, and no other will come.
+                    self.ended = "wrote a message that is nested too deeply"
+                    return
                 with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                     await to_client.send(SessionMessage(message))
             self.ended = f"wrote more than {MOST_GARBAGE} lines that are no messages"
@@ -93,6 +100,28 @@ class Stdio:
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     process.stdin.write(text.encode() + b"\n")
                     await process.stdin.drain()
+
+
+def _message(line: bytes) -> JSONRPCMessage:
+    """What a line says.
+
+    Raises:
+        ValueError: if it is no message.
+        RecursionError: if it is nested too deeply.
+    """
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        # JSON all the same, with what the adapter does not read: halves of characters, as of a text
+        # that was cut between them, long numbers, deep nesting.
+        text = json.dumps(json.loads(line, parse_int=_number), ensure_ascii=False)
+        whole = json.loads(text.encode("utf-8", "replace"))
+        return jsonrpc_message_adapter.validate_python(whole, by_name=False)
+
+
+def _number(digits: str) -> int | float:
+    """A number, also one of more digits than Python reads as an integer."""
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
 
 
 def _how(code: int) -> str:

@@ -38,7 +38,7 @@ TOOLS: list[dict[str, Any]] = [
         {"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
         for name in (
             *("hang", "crash", "garbage", "wrong-result", "flood", "lines", "big", "secret"),
-            *("fail", "stray", "environment", "fork", "noise"),
+            *("fail", "stray", "environment", "fork", "noise", "halved", "digits", "deep"),
         )
     ),
     {
@@ -71,10 +71,15 @@ def text(value: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": value}], **more}
 
 
-def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-    """The result of a tool; None if there is none."""
+def count(name: str) -> None:
+    """Leave a line for a call."""
     with (HERE / "calls").open("a") as file:
         file.write(f"{name}\n")
+
+
+def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """The result of a tool; None if there is none."""
+    count(name)
     how = arguments.get("how", name) if name == "pay" else name
     match how:
         case "echo":
@@ -120,6 +125,16 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
             return text("no such thing", isError=True)
     return text("paid")
 
+
+RAW = {
+    name: f'{{"jsonrpc": "2.0", "id": %d, "result": {{"content": [], {more}}}}}'
+    for name, more in {
+        "halved": '"structuredContent": {"cut": "smile \\ud83d"}',
+        "digits": f'"structuredContent": {{"n": {"9" * 5_000}}}',
+        "deep": f'"structuredContent": {{"n": {"[" * 5_000}{"]" * 5_000}}}',
+    }.items()
+}
+"""Answers as they are written, of what some readers of JSON do not take."""
 
 RESOURCES = [
     {"uri": f"notes://{name}", "name": name, "description": f"What is in\n{name}."}
@@ -208,6 +223,9 @@ def main() -> None:
                     tools[0]["inputSchema"]["required"] = ["from"]
                     del tools[1]
                 say({"id": number, "result": {"tools": tools}})
+            case "tools/call" if message["params"]["name"] in RAW:
+                count(message["params"]["name"])
+                write(RAW[message["params"]["name"]] % number)
             case "tools/call":
                 result = call(message["params"]["name"], message["params"].get("arguments") or {})
                 if result is not None:

@@ -287,6 +287,7 @@ async def test_calls_and_their_results(call: Call) -> None:
         ("lines", "the server bad wrote more than 100 lines that are no messages"),
         ("wrong-result", "the server bad gave an answer that is none"),
         ("hang", "bad.hang did not answer within 0.3 seconds"),
+        ("deep", "the server bad wrote a message that is nested too deeply"),
     ],
 )
 async def test_it_ends_a_call(call: Call, tmp_path: Path, name: str, said: str) -> None:
@@ -304,6 +305,13 @@ async def test_it_ends_a_call(call: Call, tmp_path: Path, name: str, said: str) 
 async def test_what_else_it_writes_is_passed_over(call: Call, name: str) -> None:
     """Stray lines, answers that nobody asked for and notifications do not end a call."""
     assert str((await call(name)).value).startswith("after ")
+
+
+async def test_an_answer_that_is_hard_to_read_is_one(call: Call) -> None:
+    """A text that was cut within a character, a number of many digits: nobody waits in vain."""
+    assert await call("halved") == ToolResult(value={"cut": "smile ?"})
+    digits = await call("digits")
+    assert (digits.error_type, "is no JSON" in digits.error_message) == ("RuntimeError", True)
 
 
 @pytest.mark.slow
