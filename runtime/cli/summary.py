@@ -7,12 +7,14 @@ from typing import Any
 
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
-from runtime.archive.standings import spent_below
+from runtime.archive.standings import ArchivedStanding, spent_below, standing_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
 from runtime.cli.output import note
+from runtime.client.lost import archived_outcome
 from runtime.client.plans import JobPlan, Plan
+from runtime.job.stops import JobStatus
 from runtime.workspace.left import left_by
 from workflows.messages import JobOutcome, JobProgress
 
@@ -37,9 +39,11 @@ def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
             " read: run 'holdfast verify'"
         )
     for job in plan.jobs:
-        outcome, progress = seen.outcomes.get(job.id), seen.progress.get(job.id)
-        last = outcome or progress
         archive = JobArchive.of(store, JobKey(batch=plan.batch, job=job.id))
+        outcome, stands = seen.outcomes.get(job.id), None
+        if outcome is None:
+            stands = _of_this_command(standing_of(archive), job)
+            outcome = _end_unseen(stands)
         end = archive.end(outcome.run) if outcome else None
         left = left_by(archive, outcome.run) if outcome else None
         jobs.append(
@@ -49,9 +53,7 @@ def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
                 "status": outcome.status if outcome else OPEN,
                 "reason": outcome.reason if outcome else "",
                 "result": end.result if end else None,
-                "turns": outcome.turns if outcome else _turns(archive, job, progress),
-                "tokens": last.usage.total if last else 0,
-                "cost_usd": last.cost_usd if last else 0.0,
+                **(_used_by(outcome) if outcome else _used_so_far(stands, job, seen)),
                 "sub_jobs": asdict(below[job.id]) if job.id in below else None,
                 "workspace": left.model_dump(mode="json") if left else None,
                 "patch": told_patch(archive, end),
@@ -60,8 +62,38 @@ def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
     return jobs
 
 
-def _turns(archive: JobArchive, job: JobPlan, progress: JobProgress | None) -> int:
-    """The turns that an open job has come to: the archive knows of those of the last moments."""
-    runs = archive.runs()
-    archived = archive.last_turn(runs[-1]) if runs else 0
-    return max(archived, progress.turn if progress else job.turn)
+def _of_this_command(standing: ArchivedStanding, job: JobPlan) -> ArchivedStanding | None:
+    """None for a job that has not begun anew yet: what its run before used was told then."""
+    return standing if standing.run != job.before else None
+
+
+def _end_unseen(standing: ArchivedStanding | None) -> JobOutcome | None:
+    """How a job ended after the command was interrupted, while calls in flight were waited for.
+
+    What ended without success may begin again by itself (``retry:``), and is open.
+    """
+    if standing is None or standing.end is None or standing.status != JobStatus.SUCCEEDED:
+        return None
+    return archived_outcome(standing.key, standing.end)
+
+
+def _used_by(outcome: JobOutcome) -> dict[str, Any]:
+    return {
+        "turns": outcome.turns,
+        "tokens": outcome.usage.total,
+        "cost_usd": outcome.cost_usd,
+    }
+
+
+def _used_so_far(standing: ArchivedStanding | None, job: JobPlan, seen: Seen) -> dict[str, Any]:
+    """What an open job came to. The archive knows of the last moments, and what was seen last of
+    the attempts of a turn that is not finished.
+    """
+    progress = seen.progress.get(job.id)
+    turns, tokens, cost = job.turn, 0, 0.0
+    if progress is not None:
+        turns, tokens, cost = progress.turn, progress.usage.total, progress.cost_usd
+    if standing is not None:
+        turns, tokens = max(turns, standing.turns), max(tokens, standing.tokens)
+        cost = max(cost, standing.cost_usd)
+    return {"turns": turns, "tokens": tokens, "cost_usd": cost}

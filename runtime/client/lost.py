@@ -52,7 +52,7 @@ def archived_plan(
     _check_definition(archive, spec)
     if end is not None:
         return JobPlan(
-            spec.id, Start.DONE, turn=end.turns, outcome=_outcome(key, end), before=end.run
+            spec.id, Start.DONE, turn=end.turns, outcome=archived_outcome(key, end), before=end.run
         )
     return JobPlan(
         spec.id,
@@ -136,7 +136,8 @@ def _check_definition(archive: JobArchive, spec: JobSpec) -> None:
         )
 
 
-def _outcome(key: JobKey, end: End) -> JobOutcome:
+def archived_outcome(key: JobKey, end: End) -> JobOutcome:
+    """How a run ended by what the archive says."""
     return JobOutcome(
         key=key,
         run=end.run,
