@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends the process at once."""
+"""Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends the process at once. A
+terminal that is closed (SIGHUP) asks too.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from runtime.cli.exit_codes import INTERRUPTED
-from runtime.cli.output import note
+from runtime.cli.output import leave_terminal, note
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -41,8 +43,12 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
         for signum in SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(signum, self._hear)
+            loop.add_signal_handler(signum, self._hear)
+        # Under ``nohup`` it stays ignored.
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+            loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         return self
 
     def __exit__(
@@ -51,8 +57,14 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for signum in SIGNALS:
+        for signum in (*SIGNALS, signal.SIGHUP):
             asyncio.get_running_loop().remove_signal_handler(signum)
+
+    def _hang_up(self) -> None:
+        leave_terminal()
+        # The system and the shell send one each, which is no wish to end at once.
+        if not self.asked.is_set():
+            self._hear()
 
     def _hear(self) -> None:
         if self.asked.is_set():

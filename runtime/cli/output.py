@@ -6,18 +6,24 @@ model wrote.
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from runtime.base.errors import HoldfastError
 from runtime.cli.text import clean
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _own: TextIO | None = None
 """Where stdout leads while it is kept for this module."""
@@ -82,6 +88,46 @@ def stderr_is_terminal() -> bool:
     return (_own_stderr or sys.stderr).isatty()
 
 
+class _Descriptor(io.FileIO):
+    """Where one of this module's streams leads. When that is a terminal which is gone, it leads
+    nowhere from then on: whoever is to hear of that (SIGHUP) hears of it a little later.
+    """
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """As many bytes as were written."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno != errno.EIO or not _is_device(self.fileno()):
+                raise
+            leave_terminal()
+            return super().write(data)
+
+
+def _kept(descriptor: int, like: TextIO) -> TextIO:
+    """A stream of its own to where ``descriptor`` leads now."""
+    raw = _Descriptor(os.dup(descriptor), "w")
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=like.encoding, errors=like.errors, line_buffering=True
+    )
+
+
+def _is_device(descriptor: int) -> bool:
+    """Whether it may be, or may have been, a terminal: of one that is gone nobody tells."""
+    return stat.S_ISCHR(os.fstat(descriptor).st_mode)
+
+
+def leave_terminal() -> None:
+    """Writes no more to a terminal that is gone, where each write would fail."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdin, stdout(), _own_stderr or sys.stderr, sys.stdout, sys.stderr):
+        # Under a test it may be no descriptor.
+        with suppress(OSError, ValueError):
+            if _is_device(stream.fileno()):
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 def notes_to(taker: Callable[[str], None] | None) -> None:
     """Have ``taker`` take the notes from now on; None: stderr again."""
     global _notes_to
@@ -142,9 +188,7 @@ def own_stdout() -> Iterator[None]:
     # Under a test, or in a program that embeds this one, it may be no descriptor.
     kept = os.dup(1) if _is_stdout(original) else None
     if kept is not None:
-        _own = os.fdopen(
-            os.dup(1), "w", encoding=original.encoding, errors=original.errors, buffering=1
-        )
+        _own = _kept(1, original)
         # The descriptor too: child processes and C libraries do not ask ``sys.stdout``.
         os.dup2(2, 1)
     else:
@@ -172,9 +216,7 @@ def own_stderr(log: Path) -> Iterator[None]:
     original.flush()
     # Appended, since several processes write to one log.
     kept, taken = os.dup(2), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    _own_stderr = os.fdopen(
-        os.dup(2), "w", encoding=original.encoding, errors=original.errors, buffering=1
-    )
+    _own_stderr = _kept(2, original)
     os.dup2(taken, 2)
     os.close(taken)
     try:

@@ -3,9 +3,12 @@
 import asyncio
 import json
 import os
+import pty
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import pytest
@@ -13,7 +16,7 @@ import pytest
 from runtime.archive.stores import MemoryStore
 from runtime.cli import following
 from runtime.server.target import Target
-from tests.cli.command_line import CommandLine, counting, script, wait_for
+from tests.cli.command_line import ROOT, CommandLine, counting, script, wait_for
 
 pytestmark = pytest.mark.server
 
@@ -81,6 +84,36 @@ def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: Com
     assert [step.turn for step in archive.steps()] == [1, 2, 3, 4, 5, 6, 7]
     attempts = [len(archive.attempts(run, turn)) for turn in range(1, 8)]
     assert attempts == [2 if turn == taken + 1 else 1 for turn in range(1, 8)]
+
+
+def test_a_terminal_that_is_closed_lets_calls_in_flight_end(cli: CommandLine) -> None:
+    """They are paid for. What the system and the shell send, one each, is no second wish."""
+    cli.write("slow.py", counting(2, 15))
+    file = cli.jobs("id: a, model: scripted/slow.py", batch="closed")
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+    command = [sys.executable, "-m", "holdfast", "run", str(file)]
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    with subprocess.Popen(
+        command, cwd=cli.path, env=environment, start_new_session=True, **streams
+    ) as process:
+        os.close(theirs)
+        archive = cli.archive("closed", "a")
+
+        def is_called() -> bool:
+            with suppress(BlockingIOError):
+                os.read(ours, 65536)
+            return bool(archive.runs()) and archive.in_flight() is not None
+
+        wait_for(is_called, "a call in flight")
+        os.close(ours)
+        for _ in range(2):
+            process.send_signal(signal.SIGHUP)
+        assert process.wait() == 130
+    assert archive.in_flight() is None
+    (run,) = archive.runs()
+    assert [len(archive.attempts(run, step.turn)) for step in archive.steps()] == [1]
 
 
 def test_an_early_one_starts_nothing(cli: CommandLine) -> None:
