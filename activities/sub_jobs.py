@@ -151,9 +151,8 @@ class SubJobActivities:
 
 
 def end_in(archive: JobArchive) -> SubJobEnd | None:
-    """How the archive says that the newest run of a job ended, if it has."""
-    runs = archive.runs()
-    end = archive.end(runs[-1]) if runs else None
+    """How the archive says that the newest run of a job ended, if it has: be it before a call."""
+    end = archive.newest_end()
     if end is None:
         return None
     lent = end.lent

@@ -53,6 +53,13 @@ class JobReader:
         last = self._last_definition()
         return None if last is None else dict(last.header["definition"])
 
+    def begun_last(self) -> str:
+        """The run that was the last to begin the job by an order, whether it came to a call or
+        not; empty if the archive does not say.
+        """
+        last = self._last_definition()
+        return "" if last is None else str(last.header.get("run", ""))
+
     def definition_key(self) -> str | None:
         """The key of the definition archived last, whole or damaged, or None."""
         return _last(self.store.list(f"{self.prefix}/definition/"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -19,6 +20,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.record import ReplayMode, ReplayOrder, RunName
+from activities.sub_jobs import end_in
 from runtime.archive.catalog import archive_id
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.archive.gaps import check_turns
@@ -32,8 +34,11 @@ from runtime.base.spec.limits import Routes, memo_of
 from runtime.base.values import JobKey, StepRef
 from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id
 from runtime.client.definitions import archived_spec
+from runtime.client.lost import sub_jobs_by_parent
+from runtime.client.own_runs import describe
 from runtime.client.plans import Plan, Start
 from runtime.client.resets import Reset
+from runtime.context.sub_job_end import SubJobEnd
 from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
 from runtime.server.authentic import in_workflow
@@ -80,25 +85,57 @@ async def fork(
 
 async def resume_lost(client: Client, store: ObjectStore, plan: Plan) -> None:
     """Start each lost job of the plan under its own name. Errors as ``go_on``."""
-    for job in plan.counted(Start.LOST):
-        await go_on(client, store, RunName(batch=plan.batch, job=job.id, run=job.before))
+    lost = plan.counted(Start.LOST)
+    families = await asyncio.to_thread(sub_jobs_by_parent, store, plan.batch) if lost else {}
+    for job in lost:
+        run = RunName(batch=plan.batch, job=job.id, run=job.before)
+        await go_on(client, store, run, families)
 
 
-async def go_on(client: Client, store: ObjectStore, source: RunName) -> Reset:
+async def go_on(
+    client: Client, store: ObjectStore, source: RunName, families: Mapping[str, Sequence[JobKey]]
+) -> Reset:
     """Start a job that Temporal has lost under its own name, after the last turn that the archive
     has of it.
+
+    Its sub-jobs, which ``families`` has by their parents' names, go on before it if they are lost
+    too; of the others it begins with the ends, which nobody tells it any more.
 
     Raises:
         NotFound: if the archive has too little of it.
         InputError: if Temporal has it after all.
         ArchiveError: if the archive cannot be read.
     """
+    below = [JobArchive.of(store, key) for key in families.get(source.job, ())]
+    for archive in below:
+        await _sub_job_goes_on(client, store, archive, families)
+    ended = [await asyncio.to_thread(end_in, archive) for archive in below]
     archive = JobArchive.of(store, source)
     turn = await asyncio.to_thread(next_statement, archive, source.run)
     order = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
     point = ForkPoint(source, turn)
-    job_order = await asyncio.to_thread(_order_of, store, point, source.job, order)
+    job_order = await asyncio.to_thread(
+        _order_of, store, point, source.job, order, tuple(end for end in ended if end is not None)
+    )
     return await _start(client, store, point, job_order, order, batch_queue(source.batch))
+
+
+async def _sub_job_goes_on(
+    client: Client,
+    store: ObjectStore,
+    archive: JobArchive,
+    families: Mapping[str, Sequence[JobKey]],
+) -> None:
+    """Start a sub-job that is open, and that Temporal does not know, under its own name."""
+    key = archive.job
+    if await asyncio.to_thread(archive.newest_end) is not None:
+        return
+    # A command that was killed may have started it.
+    if await describe(client, job_workflow_id(key)) is not None:
+        return
+    runs = await asyncio.to_thread(archive.runs_that_called)
+    run = runs[-1] if runs else await asyncio.to_thread(archive.begun_last)
+    await go_on(client, store, RunName(batch=key.batch, job=key.job, run=run), families)
 
 
 async def _start(
@@ -216,8 +253,14 @@ def _told(started: JobOrder) -> str:
     )
 
 
-def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder) -> JobOrder:
-    """What the fork is started with."""
+def _order_of(
+    store: ObjectStore,
+    point: ForkPoint,
+    name: str,
+    order: ReplayOrder,
+    ended: tuple[SubJobEnd, ...] = (),
+) -> JobOrder:
+    """What the fork is started with; ``ended`` are sub-jobs of whose ends it is to hear."""
     source = point.source
     archive = JobArchive.of(store, source)
     last = next_statement(archive, source.run)
@@ -230,8 +273,9 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
     spec = archived_spec(archive)
     if spec is None:
         raise NotFound(f"the archive has no definition of {source.batch}/{source.job}")
-    # Nobody waits for the fork of a sub-job, and its budget is its own.
-    spec = spec.model_copy(update={"id": name, "parent": ""})
+    if name != source.job:
+        # Nobody waits for the fork of a sub-job, and its budget is its own.
+        spec = spec.model_copy(update={"id": name, "parent": ""})
     checkpoint = last_checkpoint(archive, source.run, point.turn - 1)
     saved = read_checkpoint(store, checkpoint) if checkpoint is not None else None
     first = saved.turn + 1 if saved is not None else 1
@@ -254,6 +298,7 @@ def _order_of(store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrde
             seed=seed,
             restore=restore,
             replay=order,
+            ended=ended,
         ),
         routes=Routes(archive=archive_id(store), roles=split) if queues or split else None,
     )

@@ -14,6 +14,7 @@ from runtime.archive.catalog import all_jobs
 from runtime.archive.forms import End
 from runtime.archive.gaps import unknown_starts
 from runtime.archive.job import JobArchive
+from runtime.archive.standings import parent_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, ObjectCorrupt
 from runtime.base.plurals import counted
@@ -60,6 +61,19 @@ def archived_plan(
         turn=max((step.turn for step in archive.steps()), default=0),
         before=runs[-1],
     )
+
+
+def sub_jobs_by_parent(store: ObjectStore, batch: str) -> dict[str, list[JobKey]]:
+    """The sub-jobs of a batch that the archive has, by the names of the jobs that started them.
+
+    Raises:
+        ObjectCorrupt: if a definition cannot be read that says whose sub-job it is.
+    """
+    families: dict[str, list[JobKey]] = {}
+    for key in all_jobs(store, batch):
+        if parent := parent_of(JobArchive.of(store, key)):
+            families.setdefault(parent, []).append(key)
+    return families
 
 
 def unasked_plan(store: ObjectStore, batch: BatchSpec, *, rerun_failed: bool) -> Plan:

@@ -126,6 +126,54 @@ def test_a_lost_job_goes_on_from_the_archive(own_cli: CommandLine) -> None:
     ) == (0, {"done"})
 
 
+FAMILY = """
+from pathlib import Path
+
+GATE = Path(__file__).with_name("gate")
+CODES = ["a = spawn('Short.')\\nb = spawn('Long.')", "wait_for(b)", "finish([a.text, b.text])"]
+
+def respond(messages):
+    goal, n = str(messages[1]["content"]), sum(m["role"] == "assistant" for m in messages)
+    if "Short." in goal:
+        return {"code": "x = 1" if n == 0 else "finish('short')"}
+    if "Long." in goal:
+        delay = 0 if n == 0 or GATE.exists() else 600
+        return {"code": "x = 1" if n == 0 else "finish('long')", "delay": delay}
+    return {"code": CODES[n]}
+"""
+
+
+def test_the_sub_jobs_of_a_lost_job_go_on_with_it(own_cli: CommandLine) -> None:
+    """Those that were open go on under their own names, and it hears of the ends of all."""
+    own_cli.write("family.py", FAMILY)
+    file = own_cli.jobs("id: parent, model: scripted/family.py, spawn: {max: 2}", batch="b")
+    process = own_cli.start("run", file)
+
+    def status() -> list[tuple[str, int]]:
+        rows = own_cli("ls", "b", "--json").json()
+        return sorted((row["status"], row["turns"]) for row in rows if row["parent"])
+
+    wait_for(
+        lambda: (
+            own_cli.turns("b", "parent") == 2
+            and [turns for _, turns in status()] == [1, 2]
+            and ("succeeded", 2) in status()
+        ),
+        "the sub-jobs' turns",
+        process,
+    )
+    process.kill()
+    own_cli.finished(process)
+    _lose_the_database(own_cli)
+    own_cli.write("gate", "")
+    done = own_cli("run", file, "--from-archive", "--json")
+    assert done.code == 0, done.err
+    short, long = done.summary()["parent"]["result"]
+    assert ("short" in short, "long" in long) == (True, True)
+    assert status() == [("succeeded", 2), ("succeeded", 2)]
+    assert own_cli("verify", "--all").code == 0
+
+
 def test_anew_runs_only_what_was_open(own_cli: CommandLine) -> None:
     """--anew begins with the first turn; a job that ended is still done."""
     file = _interrupted(own_cli)
