@@ -200,7 +200,10 @@ async def _run(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]
         if plan.counted(Start.LOST):
             if options.get("lost", "refuse") == "refuse":
                 refuse_lost(
-                    plan, connection.address, shlex.join(["holdfast", "run", str(jobs_file)])
+                    archive,
+                    plan,
+                    connection.address,
+                    shlex.join(["holdfast", "run", str(jobs_file)]),
                 )
             await resume_lost(connection.client, archive, plan)
             # Once more: what was lost is open by now.

@@ -123,7 +123,7 @@ async def dry_run(request: Request, reporter: Reporter) -> int:
     if connection is None and plan.counted(Start.OPEN):
         note("no server runs, and so none was asked whether it knows the jobs that are open")
     if connection is not None and request.lost is Lost.REFUSED:
-        refuse_lost(plan, connection.address, request.again)
+        refuse_lost(store, plan, connection.address, request.again)
     return 0
 
 
@@ -260,7 +260,7 @@ async def _without_lost(control: Control, request: Request, connection: Connecti
     if not plan.counted(Start.LOST):
         return plan
     if request.lost is Lost.REFUSED:
-        refuse_lost(plan, connection.address, request.again)
+        refuse_lost(control.store, plan, connection.address, request.again)
     await resume_lost(control.client, control.store, plan)
     # Anew: what was lost has a run now.
     return await _planned(control, request, connection)

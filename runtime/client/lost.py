@@ -45,11 +45,14 @@ def archived_plan(
     _check_starts(archive, key, runs)
     # A job that ended before its first call has no run there.
     end = archive.newest_end()
-    if end is None and not runs:
+    begun = archive.begun_last()
+    if end is None and not runs and not begun:
         return JobPlan(spec.id, Start.NEW)
     # Before definitions are compared: what begins anew may be defined otherwise.
     if end is not None and rerun_failed and end.status != JobStatus.SUCCEEDED:
-        return JobPlan(spec.id, Start.RERUN, before=end.run)
+        # One that was begun anew and lost before its first call has had the order after that end.
+        lost = begun if begun not in {"", *runs} and archive.end(begun) is None else ""
+        return JobPlan(spec.id, Start.RERUN, before=lost or end.run)
     _check_definition(archive, spec)
     if end is not None:
         return JobPlan(
@@ -58,8 +61,8 @@ def archived_plan(
     return JobPlan(
         spec.id,
         Start.LOST,
-        turn=max((step.turn for step in archive.steps()), default=0),
-        before=runs[-1],
+        turn=max((step.turn for step in archive.steps()), default=0) if runs else 0,
+        before=runs[-1] if runs else begun,
     )
 
 
@@ -79,8 +82,6 @@ def sub_jobs_by_parent(store: ObjectStore, batch: str) -> dict[str, list[JobKey]
 def unasked_plan(store: ObjectStore, batch: BatchSpec, *, rerun_failed: bool) -> Plan:
     """What the archive says of the jobs of ``batch``, where no server is asked.
 
-    A job that was started and has not had its first call is taken for new.
-
     Raises:
         DefinitionChanged: if an archived job is defined otherwise now.
     """
@@ -95,7 +96,7 @@ def unasked_plan(store: ObjectStore, batch: BatchSpec, *, rerun_failed: bool) ->
     return Plan(batch, tuple(spec.id for spec in batch.jobs), known)
 
 
-def refuse_lost(plan: Plan, address: str, again: str) -> None:
+def refuse_lost(store: ObjectStore, plan: Plan, address: str, again: str) -> None:
     """Refuse a plan with lost jobs, and say what can be done.
 
     Raises:
@@ -103,20 +104,19 @@ def refuse_lost(plan: Plan, address: str, again: str) -> None:
     """
     lost = plan.counted(Start.LOST)
     if lost:
-        _refuse(plan.batch, lost, address, again)
+        _refuse(store, plan.batch, lost, address, again)
 
 
-def _refuse(batch: str, lost: tuple[JobPlan, ...], address: str, again: str) -> NoReturn:
+def _refuse(
+    store: ObjectStore, batch: str, lost: tuple[JobPlan, ...], address: str, again: str
+) -> NoReturn:
     lines = [
         f"{counted(len(lost), 'job')} of batch {batch} began and did not end, says the archive, and"
         f" Temporal at {address} does not know of it: its database was lost, or it is another"
         " server than before. Nothing was started."
     ]
     for job in lost[:MOST_LISTED]:
-        name, turn = f"{batch}/{job.id}", job.turn + 1
-        lines.append(
-            f"  {name} stood before statement {turn}: holdfast fork {name}@{turn} --as {job.id}-2"
-        )
+        lines.append(f"  {_stood(store, JobKey(batch=batch, job=job.id), job.turn + 1)}")
     if len(lost) > MOST_LISTED:
         lines.append(f"  and {len(lost) - MOST_LISTED} more")
     lines.append(
@@ -125,6 +125,13 @@ def _refuse(batch: str, lost: tuple[JobPlan, ...], address: str, again: str) -> 
     )
     lines.append(f"To run them from their first turn again, and pay for it again: {again} --anew")
     raise InputError("\n".join(lines))
+
+
+def _stood(store: ObjectStore, key: JobKey, turn: int) -> str:
+    """Before which statement a lost job stood, and how it is forked there."""
+    if not JobArchive.of(store, key).runs_that_called():
+        return f"{key} had begun, and made no call"
+    return f"{key} stood before statement {turn}: holdfast fork {key}@{turn} --as {key.job}-2"
 
 
 def _check_starts(archive: JobArchive, key: JobKey, runs: list[str]) -> None:

@@ -174,6 +174,22 @@ def test_the_sub_jobs_of_a_lost_job_go_on_with_it(own_cli: CommandLine) -> None:
     assert own_cli("verify", "--all").code == 0
 
 
+@pytest.mark.parametrize("way", ["--from-archive", "--anew"])
+def test_a_lost_job_without_a_call_begins(own_cli: CommandLine, way: str) -> None:
+    """It had begun, and its order was carried out by the run that is lost."""
+    own_cli.write("short.py", MODEL.format(turns=2, delay=0))
+    file = own_cli.jobs("id: short, model: scripted/short.py", batch="b")
+    own_cli.start("run", file, HOLDFAST_FAILPOINT="begin.after").wait()
+    assert not own_cli.archive("b", "short").runs()
+    _lose_the_database(own_cli)
+    refused = own_cli("run", file)
+    assert (refused.code, "  b/short had begun, and made no call" in refused.err) == (2, True)
+    done = own_cli("run", file, way, "--json")
+    assert done.code == 0, done.err
+    assert done.summary()["short"]["result"] == 1
+    assert own_cli("verify", "--all").code == 0
+
+
 def test_anew_runs_only_what_was_open(own_cli: CommandLine) -> None:
     """--anew begins with the first turn; a job that ended is still done."""
     file = _interrupted(own_cli)
@@ -195,6 +211,18 @@ def test_what_failed_may_be_defined_otherwise_anew(own_cli: CommandLine) -> None
     done = own_cli("run", file, "--rerun-failed", "--json")
     assert (done.code, done.summary()["a"]["result"]) == (0, 1), done.err
     assert own_cli("verify", "--all").code == 0
+
+
+def test_a_job_that_was_lost_as_it_began_anew_begins_anew(own_cli: CommandLine) -> None:
+    """The run that was lost had the order to begin after the end that the archive has."""
+    own_cli.write("bad.py", 'def respond(messages):\n    return {"fail": {"status": 400}}\n')
+    file = own_cli.jobs("id: bad, model: scripted/bad.py", batch="b")
+    assert own_cli("run", file).code == 1
+    own_cli.start("run", file, "--rerun-failed", HOLDFAST_FAILPOINT="begin.after").wait()
+    _lose_the_database(own_cli)
+    own_cli.write("bad.py", MODEL.format(turns=2, delay=0))
+    done = own_cli("run", file, "--rerun-failed", "--json")
+    assert (done.code, done.summary()["bad"]["result"]) == (0, 1), done.err
 
 
 def test_the_fork_that_it_names_works(own_cli: CommandLine) -> None:
