@@ -113,6 +113,8 @@ def test_a_lost_job_goes_on_from_the_archive(own_cli: CommandLine) -> None:
     file = _interrupted(own_cli)
     done = own_cli("run", file, "--from-archive", "--json")
     assert done.code == 0, done.err
+    plan = {job["id"]: job for job in json.loads(done.out.splitlines()[0])["jobs"]}
+    assert (plan["long"]["start"], plan["long"]["turn"]) == ("resumed", 3)
     jobs = done.summary()
     assert (jobs["short"]["result"], jobs["long"]["result"], jobs["long"]["turns"]) == (1, 7, 8)
     assert _calls(own_cli, "short") == [1, 2]
