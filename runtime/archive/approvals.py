@@ -17,10 +17,13 @@ of its effect 0 under these numbers.
 
 @dataclass(frozen=True)
 class Waiting:
-    """A question that nobody has answered; ``asked`` is what it says."""
+    """A question that nobody has answered, about an effect of a turn's statement; ``asked`` is what
+    it says.
+    """
 
     run: str
     turn: int
+    effect: int
     asked: dict[str, Any]
 
 
@@ -46,5 +49,5 @@ def waiting_question(archive: JobArchive) -> Waiting | None:
         if {(turn, effect), (turn, DECISIONS + effect)} & effects:
             return None
         value = archive.effect(runs[-1], turn, number)
-        return None if value is None else Waiting(runs[-1], turn, value["question"])
+        return None if value is None else Waiting(runs[-1], turn, effect, value["question"])
     return None

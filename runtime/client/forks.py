@@ -19,8 +19,9 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.record import ReplayMode, ReplayOrder, RunName
+from activities.record import AfterRecord, ReplayMode, ReplayOrder, RunName
 from activities.sub_jobs import end_in
+from runtime.archive.approvals import waiting_question
 from runtime.archive.catalog import archive_id
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
 from runtime.archive.gaps import check_turns
@@ -110,14 +111,30 @@ async def go_on(
     for archive in below:
         await _sub_job_goes_on(client, store, archive, families)
     ended = [await asyncio.to_thread(end_in, archive) for archive in below]
-    archive = JobArchive.of(store, source)
-    turn = await asyncio.to_thread(next_statement, archive, source.run)
-    order = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
-    point = ForkPoint(source, turn)
+    order = await asyncio.to_thread(_order_to_go_on, JobArchive.of(store, source), source)
+    point = ForkPoint(source, order.start)
     job_order = await asyncio.to_thread(
         _order_of, store, point, source.job, order, tuple(end for end in ended if end is not None)
     )
     return await _start(client, store, point, job_order, order, batch_queue(source.batch))
+
+
+def _order_to_go_on(archive: JobArchive, source: RunName) -> ReplayOrder:
+    """To go on after the last turn, or with its statement, where that has done nothing yet and asks
+    whether it may: a person is asked again then.
+    """
+    id, turn = uuid.uuid4().hex, next_statement(archive, source.run)
+    question = waiting_question(archive)
+    # What it did before it asked would be done twice.
+    if question is None or question.run != source.run or question.effect > 0:
+        return ReplayOrder(id=id, start=turn, source=source)
+    return ReplayOrder(
+        id=id,
+        start=question.turn,
+        source=source,
+        mode=ReplayMode.REEXECUTE,
+        then=AfterRecord.CONTINUE,
+    )
 
 
 async def _sub_job_goes_on(

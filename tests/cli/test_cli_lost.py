@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import CommandLine, damage, script, wait_for
+from tests.cli.test_cli_approvals import asked, begin, ran
 
 pytestmark = [pytest.mark.server, pytest.mark.kill]
 
@@ -173,6 +174,23 @@ def test_the_sub_jobs_of_a_lost_job_go_on_with_it(own_cli: CommandLine) -> None:
     short, long = done.summary()["parent"]["result"]
     assert ("short" in short, "long" in long) == (True, True)
     assert status() == [("succeeded", 2), ("succeeded", 2)]
+    assert own_cli("verify", "--all").code == 0
+
+
+def test_a_lost_job_asks_a_person_again(own_cli: CommandLine) -> None:
+    """The statement that waited for an approval waits again, and the call is made once."""
+    jobs, running = begin(own_cli, "b", "got = 'before'", "got = pay('ann', amount=3)")
+    asked(own_cli, "b", running)
+    running.kill()
+    own_cli.finished(running)
+    _lose_the_database(own_cli)
+    running = own_cli.start("run", jobs, "--from-archive", "--json")
+    wait_for(lambda: own_cli("approve", "b/a").code == 0, "the question", running)
+    done = own_cli.finished(running)
+    assert (done.code, done.summary()["a"]["result"]) == (0, "ann 3"), done.err
+    assert (ran(own_cli), done.summary()["a"]["turns"]) == (["ann 3"], 3)
+    rows = own_cli("log", "b/a", "--json").json()["turns"]
+    assert [(row["turn"], row["outcome"]) for row in rows] == [(1, "ok"), (2, "ok"), (3, "ok")]
     assert own_cli("verify", "--all").code == 0
 
 
