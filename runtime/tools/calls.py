@@ -125,8 +125,7 @@ def as_outcome(tool: Tool, value: Any) -> Outcome:
     try:
         plain = to_jsonable_python(value)
         encoded = json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
-        # What the workflow could not decode must not reach it: its task would fail for ever.
-        decoded = from_json(encoded, allow_inf_nan=False)
+        decoded = as_read(encoded)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         return Outcome(
             error_type="TypeError",
@@ -141,6 +140,17 @@ def as_outcome(tool: Tool, value: Any) -> Outcome:
         )
         return Outcome(error_type="ValueError", error_message=told)
     return Outcome(value=plain)
+
+
+def as_read(encoded: bytes) -> Any:
+    """A result as the workflow reads it, where it stands in a ``ToolResult``.
+
+    What could not be read there must not reach it: its task would fail for ever.
+
+    Raises:
+        ValueError: if it is no JSON, or nested too deeply.
+    """
+    return from_json(b'{"value":%b}' % encoded, allow_inf_nan=False)["value"]
 
 
 def _bad_arguments(tool: Tool, error: ValidationError) -> Outcome:

@@ -7,6 +7,7 @@ knows its outcome.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,7 +34,7 @@ from referencing.exceptions import Unresolvable
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
-from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, shortened
+from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, as_read, shortened
 from runtime.tools.resources import (
     MOST_URI,
     Listed,
@@ -275,7 +276,8 @@ def told(result: CallToolResult, name: str) -> Outcome:
         value = result.structured_content
         try:
             size = size_of(value)
-        except ValueError as error:
+            as_read(json.dumps(value).encode())
+        except (ValueError, RecursionError) as error:
             return _failed(f"{name}: its structured content is no JSON: {error}")
         if size > MAX_RESULT_BYTES:
             return Outcome(

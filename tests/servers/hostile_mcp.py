@@ -39,6 +39,7 @@ TOOLS: list[dict[str, Any]] = [
         for name in (
             *("hang", "crash", "garbage", "wrong-result", "flood", "lines", "big", "secret"),
             *("fail", "stray", "environment", "fork", "noise", "halved", "digits", "deep"),
+            "nested",
         )
     ),
     {
@@ -133,6 +134,7 @@ RAW = {
         "digits": f'"structuredContent": {{"n": {"9" * 5_000}}}',
         "deep": f'"structuredContent": {{"n": {"[" * 5_000}{"]" * 5_000}}}',
     }.items()
+        "nested": f'"structuredContent": {{"n": {"[" * 250}{"]" * 250}}}',
 }
 """Answers as they are written, of what some readers of JSON do not take."""
 

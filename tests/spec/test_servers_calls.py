@@ -314,6 +314,13 @@ async def test_an_answer_that_is_hard_to_read_is_one(call: Call) -> None:
     assert (digits.error_type, "is no JSON" in digits.error_message) == ("RuntimeError", True)
 
 
+async def test_a_result_that_the_workflow_could_not_read_does_not_reach_it(call: Call) -> None:
+    """Its task would fail for ever."""
+    nested = await call("nested")
+    assert nested.error_type == "RuntimeError"
+    assert "is no JSON: recursion limit exceeded" in nested.error_message
+
+
 @pytest.mark.slow
 async def test_results_are_bounded_and_masked(call: Call) -> None:
     """A long text is cut, with a line that says so; a key is masked before anybody keeps it."""

@@ -77,7 +77,7 @@ def surrogate() -> Any: return chr(0xD800)
 def raw() -> Any: return b"\\xff"
 def deep() -> Any:
     value = []
-    for _ in range(230):
+    for _ in range(200):
         value = [value]
     return value
 def circular() -> Any:
