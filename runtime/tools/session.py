@@ -19,9 +19,11 @@ import jsonschema
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
+    HEADER_MISMATCH,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     CallToolResult,
+    InputRequiredResult,
     PaginatedRequestParams,
     ResourceLink,
     TextContent,
@@ -57,7 +59,7 @@ MOST_TEXT = 256 * 1024
 """Characters of a result that is text."""
 
 _RESERVED = range(-32768, -31999)
-_NOT_MADE = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS})
+_NOT_MADE = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH})
 
 
 class NotOffered(Exception):
@@ -162,9 +164,13 @@ class Session:
             Broken: if nobody knows.
         """
         try:
-            result = await self.client.call_tool(tool.name, arguments)
+            # The client's own method sends a call again where the server asks something first, and
+            # where it says that the call's headers are not those of the tool.
+            result = await self.client.session.call_tool(
+                tool.name, arguments, allow_input_required=True
+            )
         except MCPError as error:
-            # With JSON-RPC's own codes nobody knows whether the tool ran, but for the two that
+            # With JSON-RPC's own codes nobody knows whether the tool ran, but for those that
             # refuse the call before; any other code is the tool's own word.
             if error.code in _NOT_MADE or error.code not in _RESERVED:
                 return _failed(f"{self.spec.name}.{tool.name}: {error.message}")
@@ -176,6 +182,8 @@ class Session:
         except RuntimeError as error:
             # Its result is not what the tool's schema says.
             return _failed(f"{self.spec.name}.{tool.name}: {error}")
+        if isinstance(result, InputRequiredResult):
+            raise Broken("asked something before it would answer, and was told nothing", over=False)
         return told(result, f"{self.spec.name}.{tool.name}")
 
     async def _tools(self) -> tuple[list[Tool], int]:

@@ -122,6 +122,8 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         case "structured":
             wrong = (HERE / "wrong").exists()
             return text("n", structuredContent={"n": "three" if wrong else 3})
+        case "ask":
+            return {"resultType": "input_required", "requestState": "more"}
         case "fail":
             return text("no such thing", isError=True)
     return text("paid")
@@ -132,11 +134,20 @@ RAW = {
     for name, more in {
         "halved": '"structuredContent": {"cut": "smile \\ud83d"}',
         "digits": f'"structuredContent": {{"n": {"9" * 5_000}}}',
+        "nested": f'"structuredContent": {{"n": {"[" * 250}{"]" * 250}}}',
         "deep": f'"structuredContent": {{"n": {"[" * 5_000}{"]" * 5_000}}}',
     }.items()
-        "nested": f'"structuredContent": {{"n": {"[" * 250}{"]" * 250}}}',
 }
 """Answers as they are written, of what some readers of JSON do not take."""
+
+COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+DISCOVERED = {
+    **COMPLETE,
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "hostile", "version": "1"},
+}
+"""How a server of a later protocol begins: this one, with a file ``modern``."""
 
 RESOURCES = [
     {"uri": f"notes://{name}", "name": name, "description": f"What is in\n{name}."}
@@ -208,6 +219,8 @@ def main() -> None:
         message = json.loads(line)
         number, method = message.get("id"), message.get("method")
         match method:
+            case "server/discover" if (HERE / "modern").exists():
+                say({"id": number, "result": DISCOVERED})
             case "initialize":
                 said = {
                     "protocolVersion": message["params"]["protocolVersion"],
@@ -224,7 +237,7 @@ def main() -> None:
                 if (HERE / "changed").exists():
                     tools[0]["inputSchema"]["required"] = ["from"]
                     del tools[1]
-                say({"id": number, "result": {"tools": tools}})
+                say({"id": number, "result": {**COMPLETE, "tools": tools}})
             case "tools/call" if message["params"]["name"] in RAW:
                 count(message["params"]["name"])
                 write(RAW[message["params"]["name"]] % number)

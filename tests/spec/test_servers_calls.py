@@ -368,6 +368,30 @@ async def test_a_call_made_at_most_once_whose_end_nobody_told(
     assert calls(tmp_path) == ["pay", "pay"]
 
 
+async def test_a_server_that_asks_something_first_is_not_called_again(
+    worker: ToolActivities, spec: ServerSpec, tmp_path: Path
+) -> None:
+    """By the protocol a client would answer and send the call once more, ten times."""
+    (tmp_path / "modern").touch()
+    (listing,) = await listed(worker, spec)
+    pay = next(tool for tool in listing.tools if tool.tool == "pay")
+    request = ToolRequest(
+        key=KEY,
+        turn=3,
+        effect=1,
+        tool="pay",
+        search_path="",
+        kwargs={"how": "ask"},
+        often=pay.effect,
+        server=spec,
+        digest=pay.digest,
+    )
+    result = await ActivityEnvironment().run(worker.call_tool, request)
+    assert result.error_type == "OutcomeUnknown"
+    assert "the server bad asked something before it would answer" in result.error_message
+    assert calls(tmp_path) == ["pay"]
+
+
 @pytest.mark.slow
 async def test_its_environment_is_clean(call: Call) -> None:
     """It has what the jobs file names, and what programs need to start."""
