@@ -47,7 +47,7 @@ from runtime.tools.resources import (
     told_resources,
 )
 from runtime.tools.schemas import bounded_line, method_name, method_stub, size_of
-from runtime.tools.stdio import Stdio
+from runtime.tools.stdio import MOST_BYTES, Stdio
 
 MOST_TOOLS = 100
 MOST_PAGES = 20
@@ -210,7 +210,9 @@ async def connected(spec: ServerSpec) -> AsyncIterator[Session]:
             httpx2.AsyncClient(
                 headers=headers, timeout=httpx2.Timeout(30.0, read=spec.timeout)
             ) as http,
-            Client(streamable_http_client(spec.url, http_client=http)) as client,
+            Client(
+                streamable_http_client(spec.url, http_client=http, max_sse_event_size=MOST_BYTES)
+            ) as client,
         ):
             yield Session(spec, client)
         return

@@ -51,7 +51,7 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self._say(message, {**result, "serverInfo": info})
                 case "tools/list":
                     hint = {"readOnlyHint": True}
-                    names = [*WRONGS, "well"]
+                    names = [*WRONGS, "well", "long"]
                     schema = {"type": "object"}
                     tools = [{"name": n, "inputSchema": schema, "annotations": hint} for n in names]
                     self._say(message, {"tools": [*tools, {"name": "pay", "inputSchema": schema}]})
@@ -88,6 +88,10 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self._head("text/event-stream", 1 << 20)
                     self.wfile.write(b'data: {"jsonrpc": "2.0", "id"')
                     self.close_connection = True
+                case "long":
+                    content = [{"type": "text", "text": "y" * (3 << 20)}]
+                    answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}}
+                    self._send(f"data: {json.dumps(answer)}\n\n", "text/event-stream")
                 case _:
                     self._say(message, {"content": [{"type": "text", "text": "well"}]})
 

@@ -86,3 +86,9 @@ async def test_a_call_made_at_most_once_whose_answer_was_lost(
     assert (await call("pay", 0)).error_type == "OutcomeUnknown"
     assert (await call("pay", 0)).error_type == "OutcomeUnknown"
     assert server.called == ["pay"]
+
+
+async def test_an_event_may_be_as_long_as_a_message(call: Call) -> None:
+    """Servers send their answers as events, by default."""
+    long = (await call("long", 0)).value
+    assert str(long).endswith("\n[2883584 characters more]")
