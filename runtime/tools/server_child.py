@@ -9,6 +9,7 @@ the process, and the server with it; the next call starts another.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import resource
 import socket
@@ -35,6 +36,8 @@ MOST_REASON = 300
 
 def main() -> None:
     """Serve until the worker, or the connection, is gone."""
+    # The package logs what a server says as it came, on the terminal of ``run``. Calls tell of it.
+    logging.getLogger().addHandler(logging.NullHandler())
     spec = ServerSpec.model_validate_json(sys.argv[2])
     live_as_long_as(int(sys.argv[4]))
     connection = socket.socket(fileno=int(sys.argv[3]))

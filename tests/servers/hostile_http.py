@@ -51,7 +51,7 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self._say(message, {**result, "serverInfo": info})
                 case "tools/list":
                     hint = {"readOnlyHint": True}
-                    names = [*WRONGS, "well", "long"]
+                    names = [*WRONGS, "well", "long", "escapes"]
                     schema = {"type": "object"}
                     tools = [{"name": n, "inputSchema": schema, "annotations": hint} for n in names]
                     self._say(message, {"tools": [*tools, {"name": "pay", "inputSchema": schema}]})
@@ -92,6 +92,8 @@ def hostile_http() -> Iterator[HostileHttp]:
                     content = [{"type": "text", "text": "y" * (3 << 20)}]
                     answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}}
                     self._send(f"data: {json.dumps(answer)}\n\n", "text/event-stream")
+                case "escapes":
+                    self._send("page", "text/\x1b]0;title\x07")
                 case _:
                     self._say(message, {"content": [{"type": "text", "text": "well"}]})
 

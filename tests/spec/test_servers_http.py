@@ -92,3 +92,14 @@ async def test_an_event_may_be_as_long_as_a_message(call: Call) -> None:
     """Servers send their answers as events, by default."""
     long = (await call("long", 0)).value
     assert str(long).endswith("\n[2883584 characters more]")
+
+
+async def test_what_a_server_says_is_not_written_as_it_came(
+    call: Call, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The standard error of its process is the terminal of ``run``."""
+    # The next call has a process of its own, which begins here.
+    await call("hang", 0)
+    result = await call("escapes", 1)
+    assert result.error_message.startswith("the server web said: Unexpected content type")
+    assert capfd.readouterr().err == ""
