@@ -66,6 +66,11 @@ def archived_plan(
     )
 
 
+def is_open(archive: JobArchive) -> bool:
+    """Whether the archive has a job that has begun and not ended."""
+    return archive.newest_end() is None and bool(archive.runs() or archive.begun_last())
+
+
 def sub_jobs_by_parent(store: ObjectStore, batch: str) -> dict[str, list[JobKey]]:
     """The sub-jobs of a batch that the archive has, by the names of the jobs that started them.
 

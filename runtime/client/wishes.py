@@ -18,6 +18,7 @@ from runtime.base.redaction.masked_edits import Place
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.client.control import Control
+from runtime.client.lost import is_open
 from runtime.client.masking import masked_message
 from runtime.client.waiting import waits
 from workflows.messages import Note
@@ -111,11 +112,11 @@ async def cancel(control: Control, key: JobKey) -> None:
         return
     # The server accepts the cancellation of a run that has ended, and does nothing.
     if await control.outcome(key) is not None:
-        raise _does_not_run(key)
+        raise await _does_not_run(control, key)
     try:
         await _job(control, key).cancel()
     except RPCError as error:
-        raise _not_running(key, error) from error
+        raise await _not_running(control, key, error) from error
 
 
 async def hold_batch(control: Control, batch: str, wish: BatchWish) -> None:
@@ -140,19 +141,25 @@ async def _signal(control: Control, key: JobKey, name: str, argument: Note | Dec
     try:
         await _job(control, key).signal(name, argument)
     except RPCError as error:
-        raise _not_running(key, error) from error
+        raise await _not_running(control, key, error) from error
 
 
 def _job(control: Control, key: JobKey) -> WorkflowHandle[Any, Any]:
     return control.client.get_workflow_handle(job_workflow_id(key))
 
 
-def _not_running(key: JobKey, error: RPCError) -> NotFound | RPCError:
-    return _does_not_run(key) if error.status is RPCStatusCode.NOT_FOUND else error
-
-
-def _does_not_run(key: JobKey) -> NotFound:
-    return NotFound(
-        f"job {key} does not run: it has ended, waits for a place, or was never started ('holdfast"
-        " ls' lists the jobs)"
+async def _not_running(control: Control, key: JobKey, error: RPCError) -> NotFound | RPCError:
+    return (
+        error if error.status is not RPCStatusCode.NOT_FOUND else await _does_not_run(control, key)
     )
+
+
+async def _does_not_run(control: Control, key: JobKey) -> NotFound:
+    why = "it has ended, waits for a place, or was never started ('holdfast ls' lists the jobs)"
+    archive = JobArchive.of(control.store, key)
+    if not await control.newest_run(key) and await asyncio.to_thread(is_open, archive):
+        why = (
+            "the archive has it open, and Temporal does not know of it: its database was lost, or"
+            " it is another server than before ('holdfast run' of its file says how to go on)"
+        )
+    return NotFound(f"job {key} does not run: {why}")

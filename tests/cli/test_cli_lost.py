@@ -184,6 +184,8 @@ def test_a_lost_job_asks_a_person_again(own_cli: CommandLine) -> None:
     running.kill()
     own_cli.finished(running)
     _lose_the_database(own_cli)
+    refused = own_cli("cancel", "b/a")
+    assert (refused.code, "archive has it open, and Temporal does not" in refused.err) == (2, True)
     running = own_cli.start("run", jobs, "--from-archive", "--json")
     wait_for(lambda: own_cli("approve", "b/a").code == 0, "the question", running)
     done = own_cli.finished(running)
