@@ -43,6 +43,7 @@ from runtime.server.process import (
     log_since,
     log_tail,
     read_info,
+    still_ends,
     terminate,
     wait_until,
 )
@@ -287,8 +288,7 @@ def _moved(home: Home, first: ServerInfo) -> str:
 
 
 def _check_port(home: Home, last: Ports | None, chosen: Ports, *, used: bool) -> None:
-    """See that the server comes back where those look for it who use it. One that was killed has
-    its port for a moment longer than its lock.
+    """See that the server comes back where those look for it who use it.
 
     Raises:
         ServerError: if that port is taken.
@@ -313,6 +313,7 @@ async def _ensure(home: Home, *, used: bool = False) -> ServerInfo:
             database_is_made(home)
             return info
         await terminate(home)
+    await wait_until(lambda: not still_ends(home), END_SECONDS)
     binary = await find_binary(home)
     for _ in range(START_TRIES):
         chosen = free_ports(ports, ui=_wants_ui(home))

@@ -154,6 +154,23 @@ def last_ports(home: Home) -> Ports | None:
     return Ports(info.port, info.ui_port) if info is not None else None
 
 
+def still_ends(home: Home) -> bool:
+    """Whether the last server, which is dead, has its port still: of a process that is killed the
+    system closes the files one by one, and its lock before.
+    """
+    info = read_info(home)
+    if info is None or port_is_free(info.port):
+        return False
+    _reap()
+    try:
+        status = Path(f"/proc/{info.pid}/stat").read_text("ascii", "replace")
+    # It has ended, and another process has its port.
+    except OSError:
+        return False
+    # One that nobody has waited for yet has closed all its files.
+    return status.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
 def free_ports(preferred: Ports | None, *, ui: bool) -> Ports:
     """A free port for the frontend and, with ``ui``, one for the web UI: the preferred ones if all
     are free.

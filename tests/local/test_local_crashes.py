@@ -7,6 +7,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -59,6 +60,45 @@ async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> N
     assert (second.pid != first.pid, second.address) == (True, first.address)
     client = await client_of(second)
     assert all(await asyncio.gather(*(is_running(client, name) for name in acknowledged)))
+
+
+HOLD = """
+import socket, sys, time
+
+with socket.create_server(("127.0.0.1", int(sys.argv[1]))):
+    print(flush=True)
+    time.sleep(600)
+"""
+
+
+async def test_a_killed_server_that_has_its_port_still_is_waited_for(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one is at the same port, also where nobody uses it."""
+    first = await ensure_server(home)
+    await kill(home, first)
+    command = [sys.executable, "-c", HOLD, str(first.port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:  # noqa: ASYNC220
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        # As if it were that server: of its files the lock alone is closed.
+        said = json.loads((home.server / "server.json").read_text())
+        (home.server / "server.json").write_text(json.dumps({**said, "pid": killed.pid}))
+        (home.server / "alive.lock").write_text(str(killed.pid))
+        asked: list[bool] = []
+
+        def still_ends(home: Home) -> bool:
+            asked.append(local_process.still_ends(home))
+            if len(asked) == 3:
+                killed.kill()
+            return asked[-1]
+
+        try:
+            monkeypatch.setattr(local, "still_ends", still_ends)
+            second = await ensure_server(home)
+        finally:
+            killed.kill()
+    assert (asked[:3], asked[-1], second.address) == ([True] * 3, False, first.address)
 
 
 async def test_a_server_that_is_killed_as_it_starts_is_started_again(
