@@ -47,6 +47,7 @@ def test_a_model_that_no_worker_could_call_is_refused(tmp_path: Path, job: str, 
     assert "jobs.yaml:4: " in str(error.value)
 
 
+@pytest.mark.slow
 def test_what_a_worker_has_is_not_asked_of_who_gives_the_jobs(tmp_path: Path) -> None:
     """Keys and secrets: the jobs may be given out where none of their workers is."""
     assert jobs_of(tmp_path, "model: openai/gpt-4o, secrets: [NOT_SET_AT_ALL]").keys() == {"a"}

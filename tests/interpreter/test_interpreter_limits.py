@@ -169,6 +169,7 @@ def test_a_record_that_bound_such_a_name_is_executed_as_it_was(
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_what_a_process_did_before_changes_no_verdict_on_memory(run: Run) -> None:
     """The interpreter counts a few hundred bytes more in a process that is new, as after a crash
     and in another worker.

@@ -94,6 +94,7 @@ def foreseen(execution: Execution) -> Verdict | None:
     return answers.foreseen(0)
 
 
+@pytest.mark.slow
 def test_a_refusal_without_time_to_repeat_it_fails_the_task(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

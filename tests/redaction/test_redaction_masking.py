@@ -146,6 +146,7 @@ def _work(text: str) -> float:
 
 
 @pytest.mark.parametrize("piece", ADVERSARIAL)
+@pytest.mark.slow
 def test_the_work_grows_as_the_text_does(piece: str) -> None:
     """Sixteen times the text is nowhere near 256 times the work; a fixed share stands for the
     clock's grain.
@@ -156,6 +157,7 @@ def test_the_work_grows_as_the_text_does(piece: str) -> None:
 
 @settings(max_examples=examples(40))
 @given(st.lists(st.sampled_from(ADVERSARIAL), min_size=1, max_size=6).map("".join))
+@pytest.mark.slow
 def test_no_text_costs_much_more_than_another_of_its_length(piece: str) -> None:
     """Mixtures: a kilobyte may take ten times as long as one in which each word is a key to be
     marked.

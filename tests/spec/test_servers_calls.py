@@ -307,6 +307,7 @@ async def test_what_else_it_writes_is_passed_over(call: Call, name: str) -> None
     assert str((await call(name)).value).startswith("after ")
 
 
+@pytest.mark.slow
 async def test_an_answer_that_is_hard_to_read_is_one(call: Call) -> None:
     """A text that was cut within a character, a number of many digits: nobody waits in vain."""
     assert await call("halved") == ToolResult(value={"cut": "smile ?"})
@@ -314,6 +315,7 @@ async def test_an_answer_that_is_hard_to_read_is_one(call: Call) -> None:
     assert (digits.error_type, "is no JSON" in digits.error_message) == ("RuntimeError", True)
 
 
+@pytest.mark.slow
 async def test_a_result_that_the_workflow_could_not_read_does_not_reach_it(call: Call) -> None:
     """Its task would fail for ever."""
     nested = await call("nested")
@@ -368,6 +370,7 @@ async def test_a_call_made_at_most_once_whose_end_nobody_told(
     assert calls(tmp_path) == ["pay", "pay"]
 
 
+@pytest.mark.slow
 async def test_a_server_that_asks_something_first_is_not_called_again(
     worker: ToolActivities, spec: ServerSpec, tmp_path: Path
 ) -> None:
@@ -400,6 +403,7 @@ async def test_its_environment_is_clean(call: Call) -> None:
     assert set(told) <= {"TELL", "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LC_CTYPE"}
 
 
+@pytest.mark.slow
 async def test_it_ends_with_its_worker(store: MemoryStore, spec: ServerSpec) -> None:
     """So do the processes that it has started."""
     made = ToolActivities(store)

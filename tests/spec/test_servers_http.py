@@ -88,12 +88,14 @@ async def test_a_call_made_at_most_once_whose_answer_was_lost(
     assert server.called == ["pay"]
 
 
+@pytest.mark.slow
 async def test_an_event_may_be_as_long_as_a_message(call: Call) -> None:
     """Servers send their answers as events, by default."""
     long = (await call("long", 0)).value
     assert str(long).endswith("\n[2883584 characters more]")
 
 
+@pytest.mark.slow
 async def test_what_a_server_says_is_not_written_as_it_came(
     call: Call, capfd: pytest.CaptureFixture[str]
 ) -> None:

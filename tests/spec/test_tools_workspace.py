@@ -142,6 +142,7 @@ async def test_a_process_that_ends(worker: OnFiles) -> None:
     assert JobArchive(worker.store, "b", "j").effect(run, 1, 700_000) is not None
 
 
+@pytest.mark.slow
 async def test_a_call_that_takes_too_long(worker: OnFiles) -> None:
     """Its process is ended, and the version is the one before."""
     told = await worker.call("hangs", timeout=1.0)

@@ -63,6 +63,7 @@ def test_a_long_prompt_begins_no_collection_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("own", [True, False])
+@pytest.mark.slow
 def test_what_is_loaded_is_not_looked_through(own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is made; in a process of ours never. What somebody else's process has is left to its
     collector, and so is all that comes later.
