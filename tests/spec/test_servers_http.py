@@ -104,4 +104,5 @@ async def test_what_a_server_says_is_not_written_as_it_came(
     await call("hang", 0)
     result = await call("escapes", 1)
     assert result.error_message.startswith("the server web said: Unexpected content type")
-    assert capfd.readouterr().err == ""
+    # The server of the test itself tells there of connections that were cut.
+    assert "title" not in capfd.readouterr().err
