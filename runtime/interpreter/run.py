@@ -600,18 +600,18 @@ class StatementRun:
             raise InterpreterDrift("a statement waits for futures, and the host makes none")
         is_pure = snapshot.function_name == pure.FUNCTION
         try:
-            arguments = snapshot.args, snapshot.kwargs
+            args, kwargs = snapshot.args, snapshot.kwargs
         except TypeError:
             name = "the call" if is_pure else f"{snapshot.function_name}()"
             return Failure("TypeError", f"{name}: {NO_KEY}")
         # Before anything goes through the arguments.
-        if too_large(arguments):
-            name = snapshot.args[0] if is_pure else snapshot.function_name
+        if too_large((args, kwargs)):
+            name = args[0] if is_pure else snapshot.function_name
             return Failure("ValueError", f"{name}(): the arguments are {TOO_LARGE}")
         # As for calls: what a history has of before was in time.
-        if is_pure and bounds.timed and pure.too_long(arguments):
+        if is_pure and bounds.timed and pure.too_long((args, kwargs)):
             raise _TakenBack(VerdictStatus.TIMEOUT)
-        args, kwargs = handles.incoming(snapshot.args), handles.incoming(snapshot.kwargs)
+        args, kwargs = handles.incoming(args), handles.incoming(kwargs)
         if snapshot.is_os_function:
             return self.host.system(snapshot.function_name, args, kwargs)
         if snapshot.object_id is None:
