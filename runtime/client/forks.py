@@ -35,7 +35,7 @@ from runtime.base.spec.limits import Routes, memo_of
 from runtime.base.values import JobKey, StepRef
 from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id
 from runtime.client.definitions import archived_spec
-from runtime.client.lost import sub_jobs_by_parent
+from runtime.client.lost import lost_run, sub_jobs_by_parent
 from runtime.client.own_runs import describe
 from runtime.client.plans import Plan, Start
 from runtime.client.resets import Reset
@@ -150,8 +150,7 @@ async def _sub_job_goes_on(
     # A command that was killed may have started it.
     if await describe(client, job_workflow_id(key)) is not None:
         return
-    runs = await asyncio.to_thread(archive.runs_that_called)
-    run = runs[-1] if runs else await asyncio.to_thread(archive.begun_last)
+    run = await asyncio.to_thread(lost_run, archive)
     await go_on(client, store, RunName(batch=key.batch, job=key.job, run=run), families)
 
 

@@ -45,30 +45,39 @@ def archived_plan(
     _check_starts(archive, key, runs)
     # A job that ended before its first call has no run there.
     end = archive.newest_end()
-    begun = archive.begun_last()
-    if end is None and not runs and not begun:
+    before = end.run if end is not None else lost_run(archive)
+    if not before:
         return JobPlan(spec.id, Start.NEW)
     # Before definitions are compared: what begins anew may be defined otherwise.
     if end is not None and rerun_failed and end.status != JobStatus.SUCCEEDED:
         # One that was begun anew and lost before its first call has had the order after that end.
+        begun = archive.begun_last()
         lost = begun if begun not in {"", *runs} and archive.end(begun) is None else ""
-        return JobPlan(spec.id, Start.RERUN, before=lost or end.run)
+        return JobPlan(spec.id, Start.RERUN, before=lost or before)
     _check_definition(archive, spec)
     if end is not None:
         return JobPlan(
-            spec.id, Start.DONE, turn=end.turns, outcome=archived_outcome(key, end), before=end.run
+            spec.id, Start.DONE, turn=end.turns, outcome=archived_outcome(key, end), before=before
         )
     return JobPlan(
         spec.id,
         Start.LOST,
         turn=max((step.turn for step in archive.steps()), default=0) if runs else 0,
-        before=runs[-1] if runs else begun,
+        before=before,
     )
+
+
+def lost_run(archive: JobArchive) -> str:
+    """The run after which a lost job goes on: the last that made a call, or else the last that
+    began; empty if none did.
+    """
+    runs = archive.runs_that_called()
+    return runs[-1] if runs else archive.begun_last()
 
 
 def is_open(archive: JobArchive) -> bool:
     """Whether the archive has a job that has begun and not ended."""
-    return archive.newest_end() is None and bool(archive.runs() or archive.begun_last())
+    return archive.newest_end() is None and bool(lost_run(archive))
 
 
 def sub_jobs_by_parent(store: ObjectStore, batch: str) -> dict[str, list[JobKey]]:
