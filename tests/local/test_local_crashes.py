@@ -63,11 +63,11 @@ async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> N
 
 
 HOLD = """
-import socket, sys, time
+import signal, socket, sys
 
 with socket.create_server(("127.0.0.1", int(sys.argv[1]))):
     print(flush=True)
-    time.sleep(600)
+    signal.pause()
 """
 
 
