@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.effect_classes import Approval
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
+    from runtime.base.workflow_ids import approval_activity_id
     from runtime.context.outcomes import Refused
     from runtime.interpreter.approved import other_request, shown_arguments
     from runtime.interpreter.hands import TOOL
@@ -71,7 +72,7 @@ class Approving:
             "ask_approval",
             question,
             Asked,
-            id=f"turn-{turn}-approval-{number}",
+            id=approval_activity_id(turn, number),
             until=self._moment.until_deadline(),
             summary=f"may {effect.name} be called?"[:120],
         )

@@ -51,3 +51,8 @@ def job_key(workflow_id: str) -> JobKey | None:
 def batch_workflow_id(batch: str) -> str:
     """The workflow id of a batch."""
     return f"holdfast/{batch}"
+
+
+def approval_activity_id(turn: int, effect: int) -> str:
+    """The id of the activity by which a turn's statement asks whether an effect may be made."""
+    return f"turn-{turn}-approval-{effect}"

@@ -28,19 +28,15 @@ def decide(
     edit: bool = False,
 ) -> dict[str, Any]:
     """Answer the question that a job waits with; what was told to it, and of which call."""
-    from runtime.archive.approvals import waiting_question
-    from runtime.archive.job import JobArchive
     from runtime.cli.reach import with_job
     from runtime.client import wishes
+    from runtime.client.questions import open_question
 
     told: dict[str, Any] = {}
     wanted = parse_job_turn(job)
 
     async def act(control: Control, key: JobKey) -> None:
-        archive = JobArchive.of(control.store, key)
-        waiting = await asyncio.to_thread(waiting_question, archive)
-        if waiting is None:
-            raise NotFound(f"job {key} waits for no approval ('holdfast approvals' lists those)")
+        waiting = await open_question(control, key)
         # Since it was listed, that call may have been answered, and another have come.
         if wanted.turn not in {None, waiting.turn}:
             raise NotFound(

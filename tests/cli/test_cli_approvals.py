@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,9 +10,17 @@ import sys
 from typing import Any
 
 import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+from temporalio.client import Client
 
 from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.verify import damage, verify_job
+from runtime.base.home import state_home
+from runtime.base.values import JobKey
+from runtime.base.workflow_ids import job_workflow_id
+from runtime.server.embedded import NAMESPACE, ensure_server
 from tests.cli.command_line import ROOT, CommandLine, script, wait_for
 from tests.cli.json_shapes import misfits
 
@@ -134,6 +143,39 @@ def test_taken_back_to_behind_the_answer(cli: CommandLine) -> None:
     archive = cli.archive("behind", "a")
     assert "once is enough" in archive.end(archive.runs()[-1]).result
     assert ran(cli) == ["ann 3"]
+
+
+def test_taken_back_by_hand_to_behind_the_question(cli: CommandLine) -> None:
+    """Temporal's own reset leaves the question with the run that asked it; its answer is heard."""
+    jobs, running = begin(cli, "by-hand", ASKS)
+    asked(cli, "by-hand", running)
+    running.kill()
+    cli.finished(running)
+    asyncio.run(_reset_to_the_end(job_workflow_id(JobKey(batch="by-hand", job="a"))))
+    assert cli("approve", "by-hand/a").code == 0
+    done = cli("run", jobs, "--json")
+    assert (done.code, done.summary()["a"]["result"], ran(cli)) == (0, "ann 3", ["ann 3"])
+
+
+async def _reset_to_the_end(workflow_id: str) -> None:
+    """Reset a job to where it is."""
+    server = await ensure_server(state_home())
+    client = await Client.connect(server.address, namespace=NAMESPACE)
+    tasks = [
+        event.event_id
+        async for event in client.get_workflow_handle(workflow_id).fetch_history_events()
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+    ]
+    await client.workflow_service.reset_workflow_execution(
+        ResetWorkflowExecutionRequest(
+            namespace=client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=workflow_id),
+            reason="a test",
+            workflow_task_finish_event_id=tasks[-1],
+            request_id="by-hand",
+        ),
+        retry=True,
+    )
 
 
 def test_rejected_with_a_reason(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

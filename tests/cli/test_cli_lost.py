@@ -186,7 +186,11 @@ def test_a_lost_job_asks_a_person_again(own_cli: CommandLine) -> None:
     _lose_the_database(own_cli)
     refused = own_cli("cancel", "b/a")
     assert (refused.code, "archive has it open, and Temporal does not" in refused.err) == (2, True)
-    running = own_cli.start("run", jobs, "--from-archive", "--json")
+    # As the worker finds it that dies before it has made anything of the new run.
+    own_cli.start("run", jobs, "--from-archive", HOLDFAST_FAILPOINT="fork.after").wait()
+    early = own_cli("approve", "b/a")
+    assert (early.code, "took its place has not asked again yet" in early.err) == (2, True)
+    running = own_cli.start("run", jobs, "--json")
     wait_for(lambda: own_cli("approve", "b/a").code == 0, "the question", running)
     done = own_cli.finished(running)
     assert (done.code, done.summary()["a"]["result"]) == (0, "ann 3"), done.err
