@@ -37,6 +37,7 @@ from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, as_read, shortened
+from runtime.tools.http import HttpClient
 from runtime.tools.resources import (
     MOST_URI,
     Listed,
@@ -207,9 +208,7 @@ async def connected(spec: ServerSpec) -> AsyncIterator[Session]:
     if spec.url:
         headers = {"Authorization": f"Bearer {os.environ[spec.token]}"} if spec.token else {}
         async with (
-            httpx2.AsyncClient(
-                headers=headers, timeout=httpx2.Timeout(30.0, read=spec.timeout)
-            ) as http,
+            HttpClient(headers=headers, timeout=httpx2.Timeout(30.0, read=spec.timeout)) as http,
             Client(
                 streamable_http_client(spec.url, http_client=http, max_sse_event_size=MOST_BYTES)
             ) as client,

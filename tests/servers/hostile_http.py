@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-WRONGS = ("drop", "hang", "page", "garbage", "refuse", "endless", "cut")
+WRONGS = ("drop", "hang", "page", "garbage", "refuse", "expired", "flood", "endless", "cut")
 
 
 @dataclass
@@ -80,6 +80,12 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self._send("this is no JSON {")
                 case "refuse":
                     self.send_error(500)
+                case "expired":
+                    self._send('{"error": "invalid_token"}', status=401)
+                case "flood":
+                    self._head("application/json", 1 << 40, 500)
+                    while not told.released.is_set():
+                        self.wfile.write(b"[" * (1 << 20))
                 case "endless":
                     self._head("application/json", 1 << 40)
                     while not told.released.is_set():
@@ -100,12 +106,12 @@ def hostile_http() -> Iterator[HostileHttp]:
         def _say(self, message: dict[str, Any], result: dict[str, Any]) -> None:
             self._send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 
-        def _send(self, text: str, kind: str = "application/json") -> None:
-            self._head(kind, len(text))
+        def _send(self, text: str, kind: str = "application/json", status: int = 200) -> None:
+            self._head(kind, len(text), status)
             self.wfile.write(text.encode())
 
-        def _head(self, kind: str, length: int) -> None:
-            self.send_response(200)
+        def _head(self, kind: str, length: int, status: int = 200) -> None:
+            self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(length))
             self.end_headers()

@@ -20,7 +20,9 @@ SAID = {
     "hang": "web.hang did not answer within 0.3 seconds",
     "page": "the server web said: Unexpected content type: text/html",
     "garbage": "the server web said: Failed to parse JSON response",
-    "refuse": "the server web said: Server returned an error response",
+    "refuse": "the server web said: HTTP 500 Internal Server Error",
+    "expired": 'the server web said: HTTP 401 Unauthorized: {"error": "invalid_token"}',
+    "flood": "the server web said: HTTP 500 Internal Server Error",
     # Where so much comes in this time that its memory is full, its process has ended.
     "endless": (
         "web.endless did not answer within 3 seconds",

@@ -1,0 +1,71 @@
+"""The HTTP client with which a server that has an address is talked to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+from mcp_types import INTERNAL_ERROR, JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from runtime.tools.schemas import bounded_line
+
+MOST_READ = 64 * 1024
+"""Bytes of an error response; one that is longer is told without its own words."""
+MOST_WORDS = 200
+
+
+class HttpClient(httpx2.AsyncClient):
+    """Tells which status an error response has, and the beginning of its words: the ``mcp`` package
+    says of one without an error of JSON-RPC only that there was one.
+    """
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """The response, or one in its place with an error of JSON-RPC. Errors as ``httpx2``'s."""
+        response = await super().send(request, **how)
+        # What 404 means is for the package to say: there may have been a session.
+        if request.method != "POST" or response.status_code < 400 or response.status_code == 404:
+            return response
+        try:
+            body = await _body(response)
+        finally:
+            await response.aclose()
+        if body is None or not _is_error(body):
+            error = {"code": INTERNAL_ERROR, "message": _told(response, body or b"")}
+            body = (
+                JSONRPCError.model_validate({"jsonrpc": "2.0", "id": None, "error": error})
+                .model_dump_json()
+                .encode()
+            )
+        return httpx2.Response(
+            response.status_code,
+            headers={"content-type": "application/json"},
+            content=body,
+            request=request,
+        )
+
+
+async def _body(response: httpx2.Response) -> bytes | None:
+    """What a response has, if that is not too long."""
+    body = b""
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > MOST_READ:
+            return None
+    return body
+
+
+def _is_error(body: bytes) -> bool:
+    try:
+        return isinstance(jsonrpc_message_adapter.validate_json(body, by_name=False), JSONRPCError)
+    except ValidationError:
+        return False
+
+
+def _told(response: httpx2.Response, body: bytes) -> str:
+    told = f"HTTP {response.status_code} {bounded_line(response.reason_phrase, MOST_WORDS)}".strip()
+    kind = response.headers.get("content-type", "").lower()
+    # A page for browsers begins with what nobody reads.
+    readable = kind.startswith(("application/json", "application/problem+json", "text/plain"))
+    words = bounded_line(body.decode("utf-8", "replace"), MOST_WORDS) if readable else ""
+    return f"{told}: {words}" if words else told
