@@ -79,6 +79,7 @@ class ToolActivities:
     def __init__(self, store: ObjectStore, allowed: Sequence[Path] = ()) -> None:
         self._store = store
         self.hosts = self._hosts = ToolHosts(allowed)
+        self._missing: dict[str, str] = {}
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="holdfast-tool")
 
     @activity.defn(name="call_tool")
@@ -131,7 +132,15 @@ class ToolActivities:
             value = ServersListed(listings=tuple(listings)).model_dump(mode="json")
             masked = redactor_of(question.redact).value(value)
             listed = await self._in_thread(archive.write_effect, *address, masked)
+            self._tell_missing(question, ServersListed.model_validate(listed))
         return ServersListed.model_validate(listed)
+
+    def _tell_missing(self, question: ServersQuestion, listed: ServersListed) -> None:
+        """Warn of servers that offer nothing: of each once, and not for all jobs of a batch."""
+        for listing in listed.listings:
+            if listing.error and self._missing.get(listing.name) != listing.error:
+                self._missing[listing.name] = listing.error
+                activity.logger.warning("%s goes on without tools: %s", question.key, listing.error)
 
     async def _listing(self, server: ServerSpec) -> ServerListing:
         """What a server offers, after some tries."""
