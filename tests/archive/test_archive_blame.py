@@ -80,6 +80,7 @@ def shuffled(rng: random.Random) -> Layouts:
     return [rng.choices(pool, k=rng.randrange(0, 7)) for _ in range(80)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_blame_and_prompts_are_those_of_the_whole_prompts(seed: int) -> None:
     """Read from what each turn stored, they are what reading every prompt gives: over keyframes,

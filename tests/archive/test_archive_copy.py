@@ -78,6 +78,7 @@ class Ordered(MemoryStore):
         return written
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_broken_off_is_whole_as_far_as_it_came() -> None:
     """After each object that is written, what is there names nothing that is not."""
     source, target = filled(), Ordered()
@@ -138,6 +139,7 @@ def test_what_was_deleted_is_not_missing() -> None:
     assert (done.missing, done.jobs, done.whole) == ({}, 1, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "bad"),
     [

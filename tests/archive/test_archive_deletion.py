@@ -101,6 +101,7 @@ async def test_a_summary_of_a_deleted_job_is_told_as_such(store: ObjectStore) ->
     assert "_holdfast/summaries/5e" in store.list(SHARED)
 
 
+@pytest.mark.slow
 async def test_what_only_the_deleted_used_goes(store: ObjectStore) -> None:
     """Summaries with their claims and material; a head that was kept does not miss them."""
     rich_archive(store)

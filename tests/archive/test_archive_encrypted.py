@@ -118,6 +118,7 @@ def test_what_was_changed_or_moved_is_found(
         store.get("a/b/c")
 
 
+@pytest.mark.slow
 def test_a_copy_encrypts_and_decrypts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive goes into one that is encrypted and back, object by object."""
     monkeypatch.setenv(KEYS, line("a"))
@@ -139,6 +140,7 @@ def test_a_copy_encrypts_and_decrypts(tmp_path: Path, monkeypatch: pytest.Monkey
     assert stored(str(tmp_path / "hidden")).keys() == stored(str(tmp_path / "plain")).keys()
 
 
+@pytest.mark.slow
 def test_a_copy_stays_encrypted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,6 +111,7 @@ def test_closed_intervals_stand_in_one_file_each(made: dict[str, bytes]) -> None
     ]
 
 
+@pytest.mark.slow
 def test_who_reads_cannot_tell(made: dict[str, bytes]) -> None:
     """Keys, bytes, requests, responses, findings and the head are those of an archive without."""
     store = PackedStore(inside(made))
@@ -317,6 +318,7 @@ def test_what_is_packed_meanwhile_is_read_listed_and_not_written_again() -> None
     assert store.get(key) == ALONE.get(key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", PACKS)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_byte_of_a_pack_that_changed_is_found(
@@ -333,6 +335,7 @@ def test_a_byte_of_a_pack_that_changed_is_found(
     assert len(readable(archive, "a").steps) >= TURNS - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_byte_of_a_pack_s_first_turn_that_changed_is_found(
     made: dict[str, bytes], seed: int

@@ -146,6 +146,7 @@ def test_who_reads_cannot_tell_that_it_stands_once(alone: Written, inner: Memory
     assert verify_job(archive) == verify_job(alone.archive)
 
 
+@pytest.mark.slow
 def test_another_reader_reads_what_stands_once(alone: Written, inner: MemoryStore) -> None:
     """The one of docs/archive.md."""
     other = reader().Archive(inner.get)

@@ -115,6 +115,7 @@ def entry(lines: list[bytes], **changes: Any) -> list[bytes]:
 DEEP = b"[" * 50_000 + b"]" * 50_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

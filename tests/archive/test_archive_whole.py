@@ -66,6 +66,7 @@ def test_a_rich_archive_is_whole() -> None:
     assert len(KEYS) > 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_a_deletion_is_found_from_within(key: str) -> None:
     """Whatever is deleted, what remains tells of it by its key, without anything kept elsewhere;

@@ -76,6 +76,7 @@ THINGS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.dictionaries(PATHS, THINGS, max_size=4), min_size=1, max_size=5),

@@ -340,6 +340,7 @@ def test_the_graph_draws_each_run_and_says_what_it_does_not_know(
     assert "run 'holdfast verify nightly/licences'" in drawn.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [Damaged.delete, Damaged.flip], ids=["missing", "damaged"])
 @pytest.mark.parametrize("key", [STEP, KEYFRAME, *OF_SIDE, FIRST_OF_B[0], END, SIDE])
 def test_spans_are_those_of_the_calls_that_can_be_read(

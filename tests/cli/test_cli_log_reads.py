@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, chat, write_run
 
 
+@pytest.mark.slow
 def test_log_reads_each_step_once_and_lists_no_folder_by_turn(
     tmp_path: Path,
     clean_environment: None,

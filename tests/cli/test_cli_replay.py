@@ -38,7 +38,6 @@ def job(cli: CommandLine, request: pytest.FixtureRequest) -> str:
     return f"{batch}/a"
 
 
-@pytest.mark.smoke
 def test_a_frozen_replay_proves_the_timeline(cli: CommandLine, job: str) -> None:
     """Nothing diverges, the archive verifies, and the graph shows the replay under the run it went
     back in.
@@ -107,7 +106,6 @@ def test_an_edited_statement_and_time_travel(cli: CommandLine, job: str) -> None
     assert "data.txt" in cli("show", f"{job}@5", "--part", "nodes").out
 
 
-@pytest.mark.smoke
 def test_forks_run_side_by_side(cli: CommandLine, job: str) -> None:
     """Each is a job of its own with the other's steps before it; the original is left as it was."""
     before = cli("log", job, "--json").out

@@ -59,7 +59,6 @@ def test_a_call_that_was_refused(
     )
 
 
-@pytest.mark.smoke
 def test_the_bytes_of_a_real_endpoint(
     cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

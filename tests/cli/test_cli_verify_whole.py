@@ -60,7 +60,6 @@ def test_a_job_that_vanished_is_missed(cli: CommandLine) -> None:
     assert cli("verify", "vanished/nosuch").code == 2
 
 
-@pytest.mark.smoke
 def test_a_run_that_vanished_is_missed(cli: CommandLine) -> None:
     """The newest run of a job, with its start, turns and end: Temporal's history has its steps."""
     batch = two_jobs(cli, "norun")
@@ -130,7 +129,6 @@ def test_a_kept_head_finds_what_vanished_without_a_server(
     assert [finding["key"] for finding in lost.json()["shared"]["damage"]] == [page_key(digest)]
 
 
-@pytest.mark.smoke
 def test_a_key_to_trust_must_have_signed_the_head_and_the_ends(
     cli: CommandLine, keys: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def test_nobody_to_ask(cli: CommandLine, mine: Path) -> None:
     assert "is not there: name one with --to" in cli("workspace", "apply", "one").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "code", "written"), [("y\n", 0, True), ("\n", 0, False)])
 def test_a_person_is_asked(
     cli: CommandLine, mine: Path, typed: str, code: int, written: bool

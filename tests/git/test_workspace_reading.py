@@ -73,6 +73,7 @@ def test_what_is_not_there_is_told(cli: CommandLine) -> None:
         assert words in done.err
 
 
+@pytest.mark.slow
 def test_diff_tells_all_that_changed(cli: CommandLine) -> None:
     """Texts by lines; binary files, modes, links, renames, and what git has no words for."""
     told = printed(cli, "diff", "one")[0].decode("utf-8", "replace")
@@ -101,6 +102,7 @@ def test_diff_tells_all_that_changed(cli: CommandLine) -> None:
     assert " caf\\xe9.txt            | 1 +\n" in table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", ["", "@0..1", "@3", "@1..4"])
 def test_the_patch_leads_git_to_the_same_files(
     cli: CommandLine, tmp_path: Path, turns: str

@@ -241,6 +241,7 @@ def test_nodes_are_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(turn.nodes) for turn in loop.turns[:2]] == [10, 15]
 
 
+@pytest.mark.slow
 def test_a_timeout_after_an_effect_takes_the_whole_statement_back(run: Run) -> None:
     """The effect's record stays, for it happened; the views and the result it made do not."""
     loop = run(
@@ -389,6 +390,7 @@ UNROLLED = "x = 0\nwhile x == 0:\n" + "".join(
 )
 
 
+@pytest.mark.slow
 def test_no_check_outlives_its_limit(run: Run) -> None:
     """Loops that the checker unrolls run unchecked, and the record says so."""
     loop = run("x = 1", UNROLLED + "print(len(x))", "y = 1")

@@ -46,6 +46,7 @@ checker.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [

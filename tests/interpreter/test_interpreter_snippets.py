@@ -20,6 +20,7 @@ _NOT_OF_PROGRAMS = frozenset({"copyright", "credits", "exit", "help", "license",
 """Builtins that are there for who types at a terminal."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("snippet", snippets(), ids=lambda snippet: snippet.name)
 def test_a_snippet_does_what_it_does_in_cpython(snippet: Snippet, tmp_path: Path) -> None:
     """Its output is that of CPython, live and replayed; one that is declared is told in words for

@@ -77,6 +77,7 @@ def _resumed(loop: PlainLoop, job: Job, at: int) -> PlainLoop:
     return again
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=8), st.sampled_from([100_000, 6_000])

@@ -60,6 +60,7 @@ class Answers:
             return checkpoints.part_of(self._state, taken)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "sizes"),
     [

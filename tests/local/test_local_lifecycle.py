@@ -43,7 +43,6 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.smoke
 async def test_started_found_and_stopped(home: Home) -> None:
     """A first call starts the server, a second finds it; stopping ends the process and leaves
     nothing.

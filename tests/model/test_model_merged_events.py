@@ -222,6 +222,7 @@ def test_an_event_that_does_not_end_goes_on_as_it_comes() -> None:
     assert merged.feed(chat(content="a")) == chat(content="a")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("litellm")
 @pytest.mark.parametrize("make", [openai_server, anthropic_server, responses_server])
 async def test_litellm_is_given_a_long_reply_in_a_few_chunks(

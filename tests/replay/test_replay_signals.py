@@ -42,7 +42,6 @@ async def _told(stage: Stage, texts: list[str]) -> str:
     return outcome.run
 
 
-@pytest.mark.smoke
 async def test_messages_after_n_are_delivered_once(stage: Stage) -> None:
     """By the record where it is followed, at once where the model is asked anew; never twice, and
     none is lost.

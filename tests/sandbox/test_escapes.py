@@ -25,6 +25,7 @@ def around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
 def test_a_command_stays_in(escape: Escape, around: World, tmp_path: Path) -> None:
     """What it tries is refused for the reason that the table gives, and nothing is harmed."""

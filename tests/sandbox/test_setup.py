@@ -59,6 +59,7 @@ def test_what_set_up_made_is_there_for_commands_and_cannot_be_changed(bench: Ben
     assert bench.sandbox.name == "none" or "Read-only file system" in bench.stderr
 
 
+@pytest.mark.slow
 def test_equal_inputs_run_once_and_others_anew(bench: Bench) -> None:
     """The commands, the files, the variables."""
     first = _made(bench, _setup())
@@ -111,6 +112,7 @@ def test_who_asks_while_it_runs_waits_for_that_run(bench: Bench) -> None:
     assert len({(each.directory, each.log) for each in ready}) == 1
 
 
+@pytest.mark.slow
 async def test_who_waits_for_a_run_that_fails_fails_with_it(bench: Bench) -> None:
     """And does not run it once more."""
     setup = _setup("until [ -e go ]; do sleep 0.05; done; date +%N; exit 3")

@@ -97,6 +97,7 @@ def calls(tmp_path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+@pytest.mark.slow
 async def test_what_it_offers_is_bounded_typed_and_archived(
     worker: ToolActivities, spec: ServerSpec, store: MemoryStore, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def told_by(listing: ServerListing) -> str:
     return contract_text(form="tool", tools=(), result_schema=None, servers=(listing,))
 
 
+@pytest.mark.slow
 async def test_a_resource_is_read_at_each_level_as_a_file_is(read: Read) -> None:
     """Its text, its headings, and nothing anew while it is the same."""
     whole = await read("mcp://docs/notes://guide.md")
@@ -122,6 +123,7 @@ async def test_an_unknown_resource_is_an_error_that_names_what_there_is(read: Re
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("server", "listed"),
     [

@@ -15,6 +15,7 @@ from runtime.jobsfile.written.bounds import MAX_GOAL_BYTES
 Refuse = Callable[..., str]
 
 
+@pytest.mark.slow
 def test_a_bomb_of_aliases(refuse: Refuse) -> None:
     """Aliases of aliases are counted as they are expanded."""
     text = "a: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

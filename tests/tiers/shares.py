@@ -20,25 +20,25 @@ TOGETHER = ("cli", "git", "model", "replay", "workflow")
 """Rooms that import litellm, which takes seconds: one process does it for all."""
 
 WEIGHTS = {
-    "archive": 42,
-    "cli": 33,
-    "interpreter": 33,
-    "model": 26,
-    "job": 21,
+    "archive": 31,
+    "cli": 29,
+    "model": 21,
+    "interpreter": 15,
+    "job": 15,
     "spec": 15,
-    "workflow": 12,
-    "git": 11,
     "readme": 11,
-    "sandbox": 10,
+    "git": 6,
+    "workflow": 6,
     "workspace": 5,
-    "history": 4,
-    "redaction": 4,
     "releases": 4,
-    "replay": 4,
-    "context": 3,
+    "sandbox": 4,
     "door": 3,
     "infra": 3,
+    "checkouts": 2,
+    "context": 2,
     "histories": 2,
+    "history": 2,
+    "servers": 2,
 }
 """Seconds of a room's tests in the quick tier, in three processes on two cores, as far as they say
 how to share rooms out; one that is not named has ``LIGHT``.

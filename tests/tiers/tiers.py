@@ -32,13 +32,13 @@ NEEDED_BY_FIXTURE = {
 not.
 """
 
-MOST_SMOKE = 22
+MOST_SMOKE = 15
 """Tests from end to end that the quick tier may have: a new one takes the place of another."""
 
-MOST_SERVERS = 5
+MOST_SERVERS = 4
 """Temporal and S3 servers that the quick tier may start, each of which takes seconds of a core: the
-one that tests share (``temporal``), the commands' (``kept_home``), S3, and two whose beginning or
-end is what a test is about.
+one that tests share (``temporal``), the commands' (``kept_home``), S3, and one whose beginning is
+what a test is about.
 """
 
 LONG_LIMIT_S = 1800

@@ -129,6 +129,7 @@ def test_a_slow_server_is_given_up_in_all_however_steadily_it_sends(
     assert shown.error_message.startswith("no answer in time from 'http://127.0.0.1:")
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb_is_unpacked_as_far_as_it_is_kept(read: Callable[..., ReadResult]) -> None:
     """128 MB in an eighth of a megabyte: no more than a few pages' size is ever in memory."""
     bomb = _bomb()

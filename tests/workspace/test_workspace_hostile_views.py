@@ -143,6 +143,7 @@ def test_a_file_of_300_000_lines_is_viewed_anywhere(root: Path) -> None:
     assert peaks[0] < 20 * (root / "long.txt").stat().st_size
 
 
+@pytest.mark.slow
 def test_a_log_that_grows_past_the_bound_is_read_in_bounded_memory(root: Path) -> None:
     """It grows by many megabytes while it is read again and again; each reading is whole lines, but
     for the last one, which may still be written.
