@@ -308,10 +308,19 @@ class Decision(Contract):
     question: str
     approved: bool
     by: str = ""
-    at: float = 0.0
+    at: float = Field(default=0.0, allow_inf_nan=False)
     reason: str = ""
     arguments: dict[str, Any] | None = None
     kept: tuple[tuple[str | int, ...], ...] = ()
+
+    @field_validator("arguments")
+    @classmethod
+    def _of_a_call(cls, arguments: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Refuse what no call has: the job's task would fail for ever."""
+        for name, kind in (("args", list), ("kwargs", dict)):
+            if arguments is not None and not isinstance(arguments.get(name, kind()), kind):
+                raise ValueError(f"{name} is no {kind.__name__}")
+        return arguments
 
 
 class ToolRequest(Contract):

@@ -5,6 +5,7 @@ another (``runtime/job/purse.py``).
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
@@ -15,13 +16,16 @@ from temporalio.exceptions import FailureError
 with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import Amount, BatchBudget
     from runtime.base.values import JobKey
-    from runtime.base.workflow_ids import job_workflow_id
+    from runtime.base.workflow_ids import is_nameable, job_workflow_id
     from runtime.job.purse import NOTHING, Ask, Granted, Purse, plus
     from workflows.messages import CarriedPurse, JobOrder, JobOutcome
     from workflows.patches import patched
 
 STRANGERS_TOLD = "unknown-jobs-are-told"
 """The patch since which a batch answers jobs that it does not hold."""
+
+_RUN = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What the server takes for the id of a run."""
 
 NOT_HELD = "the run of the batch that granted the job what it may spend has ended"
 
@@ -92,8 +96,10 @@ class Granting:
             self._purse.ask(ask)
             self._answer()
         held = self._purse is not None and ask.job in self._purse.held
-        if not held and patched(STRANGERS_TOLD):
-            key = JobKey(batch=self._batch, job=ask.job)
+        key = JobKey(batch=self._batch, job=ask.job)
+        # The server fails the task that would tell one which cannot be, and so each one after it.
+        may_be = is_nameable(key) and (not ask.run or _RUN.fullmatch(ask.run))
+        if not held and may_be and patched(STRANGERS_TOLD):
             # Its run alone: a later one of the same name may be held by then.
             self._soon(self._tell(key, Granted(reason=NOT_HELD, ask=ask.id), run=ask.run))
 

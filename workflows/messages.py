@@ -16,6 +16,7 @@ from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Amount, BatchBudget, JobSpec
 from runtime.base.values import JobKey, StepRef, Usage
+from runtime.base.workflow_ids import is_nameable
 from runtime.context.sub_job_end import SubJobEnd
 from runtime.job.divergence import Divergence
 from runtime.job.phases import Phase
@@ -281,6 +282,14 @@ class Submission(Message):
     on_finish: OnFinish | None = None
     id: str = Field(default="", exclude_if=lambda id: not id)
     """Another for each: one that is given again is not taken again."""
+
+    @field_validator("jobs")
+    @classmethod
+    def _can_be_started(cls, jobs: tuple[JobOrder, ...]) -> tuple[JobOrder, ...]:
+        """Refuse all where a batch could not start one, and would fail its task for ever."""
+        if not all(is_nameable(job.key) for job in jobs):
+            raise ValueError("the name of a job is longer than that of a workflow may be")
+        return jobs
 
 
 class BatchState(Message):

@@ -26,6 +26,11 @@ TASK_LIMIT = timedelta(seconds=60)
 one.
 """
 
+LONGEST_ID = 1_000
+"""The most bytes that a workflow's id has at a server: a command that names a longer one fails its
+workflow task, each time anew.
+"""
+
 _SUMMARY_CHARS = 160
 
 
@@ -37,6 +42,11 @@ def summary_of(goal: str) -> str:
 def job_workflow_id(key: JobKey) -> str:
     """The workflow id of a job."""
     return f"holdfast/{key.batch}/{key.job}"
+
+
+def is_nameable(key: JobKey) -> bool:
+    """Whether a command may name the job's workflow."""
+    return len(job_workflow_id(key).encode()) <= LONGEST_ID
 
 
 def job_key(workflow_id: str) -> JobKey | None:

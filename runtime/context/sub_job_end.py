@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from runtime.base.values import Compact
 
 
@@ -16,5 +18,5 @@ class SubJobEnd(Compact):
     reason: str = ""
     turns: int = 0
     tokens: int = 0
-    usd: float = 0.0
+    usd: float = Field(default=0.0, allow_inf_nan=False)
     lost: bool = False

@@ -35,8 +35,9 @@ def other_request(effect: Effect, arguments: dict[str, Any], kept: Sequence[Plac
     """
     # By the same view of the call that the person was shown: places are counted in it.
     args, kwargs = shown_arguments(effect)
+    shown = {"args": list(args), "kwargs": kwargs}
     try:
-        other = put_back(arguments, kept, {"args": list(args), "kwargs": kwargs})
+        other = put_back({**shown, **arguments}, kept, shown)
     except (LookupError, TypeError) as error:
         raise Refused(ValueError, "what was to stay is not there") from error
     request = effect.request

@@ -399,6 +399,23 @@ async def test_no_signal_harms_a_job_after_a_reset(stage: Stage) -> None:
     assert (await outcome_of_reset(stage.client, made)).status is JobStatus.SUCCEEDED
 
 
+async def test_no_values_of_a_program_with_the_key_harm_a_batch(stage: Stage) -> None:
+    """Wishes of jobs that cannot be, a budget's time beyond the calendar, and a job whose name no
+    workflow has: the server, or the calendar, would fail the batch's task for ever.
+    """
+    order = stage.order(["finish(1)"])
+    batch = await stage.begin_batch()
+    for values in ({"job": 3_000 * "j"}, {"job": "a", "run": "no run"}):
+        await batch.signal("ask", {"wanted": {}, "waits": True, **values})
+    long = order.model_copy(update={"key": JobKey(batch=stage.batch, job=3_000 * "j")})
+    for fields in ({"budget": {"wall_seconds": 1e18}}, {"jobs": [long.model_dump(mode="json")]}):
+        with pytest.raises(WorkflowUpdateFailedError):
+            await batch.execute_update("submit", {"jobs": [], "concurrency": 1, **fields})
+    await batch.execute_update(BatchWorkflow.submit, Submission(jobs=(order,), concurrency=1))
+    assert (await batch.result()).ended == {order.key.job: JobStatus.SUCCEEDED}
+    assert events_of(await batch.fetch_history(), "WORKFLOW_TASK_FAILED") == []
+
+
 async def test_a_message_is_taken_once(stage: Stage) -> None:
     """A stranger who gives a signed message again, as the history shows it, is not heard; nor as a
     wish to condense.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
+from runtime.base.durations import LONGEST
 from runtime.base.effect_classes import Approval, EffectClass
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.finish import OnFinish
@@ -65,7 +66,7 @@ class BatchBudget(Amount):
     the batch's start on.
     """
 
-    wall_seconds: float | None = Field(default=None, gt=0)
+    wall_seconds: float | None = Field(default=None, gt=0, le=LONGEST)
 
 
 class Retry(Spec):
