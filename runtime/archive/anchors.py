@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.container import ArchivedObject, unseal
-from runtime.archive.forms import Signature
+from runtime.archive.forms import Signature, opened
 from runtime.archive.job import JobArchive
 from runtime.archive.signing import fingerprint, is_valid, signed_text
 from runtime.archive.stores.removal import RetainingStore
@@ -142,7 +142,7 @@ def _of_run(
     step = keys.parse_turn_key(head)
     run = step.run if step else head.rpartition("/")[2]
     try:
-        archived = unseal(head, archive.store.get(head), "step" if step else "end")
+        archived = opened(head, archive.store.get(head), "step" if step else "end")
         turn = int(archived.header["turn"])
     except (ObjectCorrupt, ObjectMissing, KeyError, TypeError, ValueError):
         return RunAnchors(

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from runtime.archive import keys
-from runtime.archive.container import ArchivedObject, Part, unseal
-from runtime.archive.forms import CheckpointForm
+from runtime.archive.container import ArchivedObject, Part
+from runtime.archive.forms import CheckpointForm, opened
 from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
 from runtime.archive.job import JobArchive
@@ -117,13 +117,13 @@ def _base(archive: JobArchive, get: Get, form: CheckpointForm) -> tuple[int, Arc
     base = _last(archive, form.run, form.turn - 1)
     if base is None or keys.job_prefix_in(base.key) != archive.prefix or _SESSION not in base.names:
         return 0, None
-    told = _form(base)
+    told = CheckpointForm.read(base)
     number = told.number + 1
     if number % _GROUP == 0:
         return number, None
     while told.number > number & (number - 1) and told.against is not None:
         base = _at(told.against, get)
-        told = _form(base)
+        told = CheckpointForm.read(base)
     return number, base
 
 
@@ -154,7 +154,7 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
     """
     get = _from(store)
     archived = _at(ref, get)
-    form = _form(archived)
+    form = CheckpointForm.read(archived)
     text = state_text(archived, get, RequestReader(store.get))
     if sized(text) != form.state:
         raise ObjectCorrupt(f"{ref.key}: its state does not have the digest that it gives")
@@ -178,7 +178,7 @@ def state_text(checkpoint: ArchivedObject, get: Get, reader: RequestReader) -> b
     if _WHOLE in checkpoint.names:
         return checkpoint.frame(_WHOLE)
     try:
-        step = get(_form(checkpoint).parent.key, "step")
+        step = get(CheckpointForm.read(checkpoint).parent.key, "step")
         layout = reader.layout(step.header["attempt"]["key"])
         if _AGAINST_LAYOUT in checkpoint.names:
             return checkpoint.frame(_AGAINST_LAYOUT, layout)
@@ -192,10 +192,10 @@ def state_text(checkpoint: ArchivedObject, get: Get, reader: RequestReader) -> b
 
 
 def _session(checkpoint: ArchivedObject, get: Get) -> bytes:
-    chain, told = [checkpoint], _form(checkpoint)
+    chain, told = [checkpoint], CheckpointForm.read(checkpoint)
     while told.against is not None:
         chain.append(_at(told.against, get))
-        number, told = told.number, _form(chain[-1])
+        number, told = told.number, CheckpointForm.read(chain[-1])
         # A header that somebody made may lead in a circle.
         if told.number >= number:
             raise ObjectCorrupt(f"{chain[-2].key}: is stored against one that is no earlier one")
@@ -215,15 +215,8 @@ def _at(ref: StepRef, get: Get) -> ArchivedObject:
     return archived
 
 
-def _form(checkpoint: ArchivedObject) -> CheckpointForm:
-    try:
-        return CheckpointForm.read(checkpoint)
-    except ValueError as error:
-        raise ObjectCorrupt(f"{checkpoint.key}: its header is none of a checkpoint") from error
-
-
 def _from(store: ObjectStore) -> Get:
-    return lambda key, kind: unseal(key, store.get(key), kind)
+    return lambda key, kind: opened(key, store.get(key), kind)
 
 
 def last_checkpoint(archive: JobArchive, run: str, turn: int) -> StepRef | None:
@@ -236,7 +229,7 @@ def last_checkpoint(archive: JobArchive, run: str, turn: int) -> StepRef | None:
 
 def _last(archive: JobArchive, run: str, turn: int) -> ArchivedObject | None:
     for key in _keys_before(archive, run, turn):
-        return unseal(key, archive.store.get(key), "checkpoint")
+        return opened(key, archive.store.get(key), "checkpoint")
     return None
 
 

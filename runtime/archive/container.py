@@ -280,6 +280,8 @@ def _taken_apart(key: str, header_bytes: bytes, data: bytes, start: int) -> Arch
             stored.append(size)
     if len({str(name) for name, *_ in parts}) != len(stored):
         raise ValueError("two of its parts have one name")
+    if any(type(size) is not int or size < 0 for _, *sizes in parts for size in sizes):
+        raise ValueError("the size of a part is no number of bytes")
     end = _end(data)
     digest = "sha256:" + data[end : end + _DIGEST_BYTES].hex()
     return ArchivedObject(

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.caches import RecentOfJobs
-from runtime.archive.container import unseal
+from runtime.archive.forms import opened
 from runtime.archive.keys import TurnKey
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
@@ -114,7 +114,7 @@ class Lineage:
         """
         start = self._starts.get(key)
         if start is None:
-            start = unseal(key, self._store.get(key), "run").header
+            start = opened(key, self._store.get(key), "run").header
             self._starts.put(key, start)
         return start
 
@@ -144,7 +144,7 @@ class Lineage:
                 break
             first = place.turn
             with suppress(ObjectCorrupt, ObjectMissing):
-                called = unseal(key, self._store.get(key), place.kind).header
+                called = opened(key, self._store.get(key), place.kind).header
                 parent = keys.parse_turn_key((called["parent"] or {}).get("key", ""))
                 # Else the turns before it are gone.
                 if parent is None or parent.prefix != prefix:

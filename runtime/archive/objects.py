@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 from runtime.archive.caches import caches_of
-from runtime.archive.container import ArchivedObject, Part, header, seal, sealed, unseal
-from runtime.archive.forms import Form
+from runtime.archive.container import ArchivedObject, Part, header, seal, sealed
+from runtime.archive.forms import Form, opened
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ObjectCorrupt
 from runtime.base.failpoints import failpoint
@@ -56,7 +56,7 @@ class Objects:
         archived = self.caches.objects.get(key)
         # Of another kind than was asked for: read again, which tells of it.
         if archived is None or archived.header["kind"] != kind:
-            archived = self._remembered(unseal(key, self.store.get(key), kind))
+            archived = self._remembered(opened(key, self.store.get(key), kind))
         return archived
 
     def step(self, ref: StepRef) -> ArchivedObject:

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
-from runtime.archive.container import unseal
-from runtime.archive.forms import WITHOUT_MODEL
+from runtime.archive.forms import WITHOUT_MODEL, opened
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey, step_key_in
@@ -150,7 +149,7 @@ class _Spending:
             case _:
                 return
         try:
-            header = unseal(key, self._archive.store.get(key), place.kind).header
+            header = opened(key, self._archive.store.get(key), place.kind).header
         except UNREADABLE:
             self._damaged.append(key)
             return
@@ -178,7 +177,7 @@ class _Spending:
             others.aside.add(own.number)
         if (prefix := header.get("prefix")) is not None:
             self._counted["moved_prefixes"] += bool(prefix["broken"])
-            self._lost += prefix["lost_usd"]
+            self._lost += prefix.get("lost_usd", 0.0)
 
     def _did(self, header: Mapping[str, Any]) -> None:
         """The effects of a statement: its commands by their own time, all by what was worked for
@@ -242,7 +241,7 @@ def _ends(archive: JobArchive, damaged: list[str]) -> Iterator[Mapping[str, Any]
 
     for key in archive.store.list(f"{archive.prefix}/ends/"):
         try:
-            yield unseal(key, archive.store.get(key), "end").header
+            yield opened(key, archive.store.get(key), "end").header
         except UNREADABLE:
             damaged.append(key)
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from runtime.archive.caches import Recent
 from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
+from runtime.archive.forms import Form
 from runtime.archive.forms.trees import Pack, TreeForm
 from runtime.archive.frames import compress
 from runtime.archive.references import SHARED
@@ -51,6 +52,9 @@ _KEPT_BYTES = 4 * PACK_BYTES
 
 class TooMuch(ValueError):
     """A change brings more than ``CHANGE_BYTES``."""
+
+
+_FORMS: dict[str, type[Form]] = {"pack": Pack, "tree": TreeForm}
 
 
 @dataclass(frozen=True)
@@ -273,28 +277,37 @@ class Trees:
             self._spots.put(base, spots)
         return spots
 
-    def _read(self, version: str) -> Version:
-        """A version from its object and those that it leans on."""
+    def _read(self, version: str, above: frozenset[str] = frozenset()) -> Version:
+        """A version from its object and those that it leans on; ``above`` are those that lean on
+        it as their base.
+        """
         chain: list[ArchivedObject] = []
         at = version
         while True:
-            archived = self._object(tree_key(at), "tree")
+            key = tree_key(at)
+            # A header that somebody made may lead in a circle.
+            if at in above or any(one.key == key for one in chain):
+                raise ObjectCorrupt(f"{key}: leans on itself")
+            archived = self._object(key, "tree")
             chain.append(archived)
             if not archived.header.get("base") or archived.part("all"):
                 break
-            parent = archived.header["parent"]
+            parent = archived.header.get("parent", "")
             if (known := self._versions.get(parent)) is not None:
                 return self._grown(known, reversed(chain), version)
             at = parent
         last = chain[-1]
-        if not last.header.get("base"):
+        base = last.header.get("base")
+        if not base:
             tree = Tree().changed(_entries(last, "changes"))
             start = Version(tree, last.header["version"], 0)
             return self._grown(start, reversed(chain[:-1]), version)
-        base = last.header["base"]
         changes = _entries(last, "all")
+        below = self._versions.get(base)
+        if below is None:
+            below = self._know(self._read(base, above | {at, version}))
         start = Version(
-            self.tree(base).changed(changes), base, last.header["depth"], _new_spots(changes)
+            below.tree.changed(changes), base, last.header["depth"], _new_spots(changes)
         )
         return self._grown(start, reversed(chain[:-1]), version)
 
@@ -309,7 +322,9 @@ class Trees:
         return start
 
     def _object(self, key: str, kind: str) -> ArchivedObject:
-        return unseal(key, self._store.get(key), kind)
+        archived = unseal(key, self._store.get(key), kind)
+        _FORMS[kind].read(archived)
+        return archived
 
     def _data_of(self, key: str) -> bytes:
         data = self._data.get(key)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runtime.archive.checkpoints import state_text
-from runtime.archive.container import ArchivedObject, unseal
+from runtime.archive.container import ArchivedObject
 from runtime.archive.findings import Fault
-from runtime.archive.forms import Step
+from runtime.archive.forms import Step, opened
 from runtime.archive.layouts import line_of, lines_of
 from runtime.archive.nodes import NodeStates
 from runtime.archive.requests import RequestReader
@@ -55,7 +55,7 @@ class Contents:
 
     def _object(self, key: str, kind: str) -> ArchivedObject:
         known = self._objects.get(key)
-        return unseal(key, self._store.get(key), kind) if known is None else known
+        return opened(key, self._store.get(key), kind) if known is None else known
 
     def check_attempt(self, attempt: ArchivedObject) -> Iterator[tuple[Fault, str, str]]:
         """Put the attempt's request and layout together.

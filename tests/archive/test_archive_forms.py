@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from archive_jobs import rich_archive
 
-from runtime.archive.container import ArchivedObject, header, seal, sealed, unseal
-from runtime.archive.forms import KINDS, End, Step, check_header
+from runtime.archive.container import ArchivedObject, Part, header, seal, sealed, unseal
+from runtime.archive.forms import KINDS, End, Step, check_header, opened
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore, ObjectStore, open_existing
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt
@@ -87,6 +88,51 @@ def test_a_header_without_a_field_that_it_must_have_is_damage() -> None:
                 match="there is no kind" if name == "kind" else "its header is none of",
             ):
                 check_header(damaged)
+
+
+def test_a_reader_takes_no_object_with_another_header_than_its_kinds() -> None:
+    """Its digest fits, as that of what somebody made or a later release wrote: a field is gone, or
+    is of another type.
+    """
+    store = MemoryStore()
+    rich_archive(store)
+    for archived in objects(store):
+        kind, fields = archived.header["kind"], dict(archived.header)
+        fields.pop("parts", None)
+        for name in {*KINDS[kind].required()} - {"kind"}:
+            gone = {field: value for field, value in fields.items() if field != name}
+            for other in (gone, {**fields, name: {"x": [[1]]}}):
+                data, _ = seal(archived.key, header(other))
+                try:
+                    taken = opened(archived.key, data, kind)
+                except ObjectCorrupt as error:
+                    assert f"{archived.key}: its header is none of a {kind}: " in str(error)
+                else:
+                    # What any value will do for.
+                    assert isinstance(taken.header[name], dict), (archived.key, name)
+
+
+@pytest.mark.parametrize("size", ["x", -1, 1.5, True, None, [1]])
+def test_the_size_of_a_part_is_a_number_of_bytes(size: object) -> None:
+    """Whatever digest fits."""
+    part = Part("wire", b"stored", 6, b"stored")
+    text = canonical_json({"kind": "attempt", "parts": [["wire", size]]})
+    data, _ = seal("a", text, (part,))
+    with pytest.raises(ObjectCorrupt, match="a: its "):
+        unseal("a", data)
+
+
+def test_runs_are_listed_beside_a_start_with_another_header() -> None:
+    """Of a run whose parent is a number, its first call tells."""
+    store = MemoryStore()
+    archive = rich_archive(store)["licences"].archive
+    runs, key = archive.runs_that_called(), f"{archive.prefix}/runs/{archive.runs()[-1]}"
+    fields = {**unseal(key, store.get(key)).header, "parent": 5}
+    store.replace(key, seal(key, header(fields))[0])
+    again = MemoryStore()
+    for name in store.list(""):
+        again.put_if_absent(name, store.get(name))
+    assert sorted(JobArchive.of(again, archive.job).runs_that_called()) == sorted(runs)
 
 
 def test_an_object_from_before_a_field_is_read_with_its_default() -> None:

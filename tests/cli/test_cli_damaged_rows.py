@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.archive.approvals import QUESTIONS
+from runtime.archive.container import header, seal, unseal
 from runtime.archive.forms import NewEnd
 from runtime.archive.forms.end import HandedPatch
 from runtime.archive.job import JobArchive
@@ -49,6 +50,19 @@ def harm(root: Path, pattern: str) -> None:
     """Damage the one object of the sub-job whose key is of a pattern."""
     (path,) = (one for one in (root / "night" / HARMED).rglob(pattern) if one.is_file())
     damage(path)
+
+
+def forge(root: Path, pattern: str) -> None:
+    """Give that object a field in its reply that this release does not know, and the digest that
+    fits.
+    """
+    (path,) = (root / "night" / HARMED).rglob(pattern)
+    key = path.relative_to(root).as_posix()
+    archived = unseal(key, path.read_bytes())
+    fields = {**archived.header, "reply": {**archived.header["reply"], "of_later": 1}}
+    parts = archived.parts()
+    path.chmod(0o600)
+    path.write_bytes(seal(key, header(fields, parts), parts)[0])
 
 
 @pytest.fixture
@@ -102,6 +116,22 @@ def test_a_damaged_object_makes_its_job_a_damaged_row(
     seen = "succeeded" if what == "patch" else "damaged"
     assert listed == {"whole": "succeeded", HARMED: seen}
     assert [one["statuses"] for one in groups] == ([] if what == "patch" else [{"damaged": 1}])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [("show {}@1 --part response", 4), ("log {}", 0), ("export {}", 0), ("verify {}", 4)],
+)
+def test_a_step_of_a_later_release_is_told_as_one_that_cannot_be_read(
+    root: Path, capsys: pytest.CaptureFixture[str], arguments: str, code: int
+) -> None:
+    """By its key and what is unknown in it."""
+    job(root, "night", HARMED, is_open=True)
+    forge(root, "*.step")
+    assert main(arguments.format(f"night/{HARMED}").split()) == code
+    said = capsys.readouterr()
+    assert "0000001.step" in said.out + said.err
+    assert "reply.of_later: Extra inputs are not permitted" in said.out + said.err
 
 
 @pytest.mark.parametrize("what", ["end", "question"])

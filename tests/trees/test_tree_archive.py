@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from runtime.archive.container import Part, header, seal, unseal
 from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import KEYFRAME_EVERY, TooMuch, Trees, tree_key
 from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
@@ -114,6 +115,38 @@ def test_equal_bases_are_one_and_similar_ones_share_packs() -> None:
     base_of(Trees(store), {**content, "d3/one more.py": b"1"})
     assert len([key for key in store.written if "/packs/" in key]) <= 2
     assert sum(store.written.values()) < whole / 3
+
+
+@pytest.mark.parametrize("fields", [{"sources": [[]]}, {"depth": "x"}, {"version": 5}])
+def test_a_tree_with_another_header_is_damage(fields: dict[str, object]) -> None:
+    """Its digest fits, as that of one which somebody made."""
+    store, content = MemoryStore(), files(3)
+    key = tree_key(base_of(Trees(store), content))
+    archived = unseal(key, store.get(key))
+    told = {name: value for name, value in archived.header.items() if name != "parts"}
+    parts = archived.parts()
+    store.replace(key, seal(key, header({**told, **fields}, parts), parts)[0])
+    with pytest.raises(ObjectCorrupt, match="its header is none of a tree"):
+        Trees(store).check(key)
+
+
+def test_a_tree_that_leads_in_a_circle_is_damage() -> None:
+    """By its parent, and by its base: it was gone round for ever."""
+    for part in ("", "all"):
+        store, content = MemoryStore(), files(3)
+        base = base_of(Trees(store), content)
+        version = changed(Trees(store), base, {"d0/new.py": b"1"})
+        key = tree_key(version)
+        archived = unseal(key, store.get(key))
+        told_by = {name: value for name, value in archived.header.items() if name != "parts"}
+        parts = archived.parts()
+        if part:
+            (own,) = (one for one in parts if one.name == "changes")
+            parts = (*parts, Part(part, own.stored, own.size))
+        fields = {**told_by, "parent": version, "base": version}
+        store.replace(key, seal(key, header(fields, parts), parts)[0])
+        with pytest.raises(ObjectCorrupt, match="leans on itself"):
+            Trees(store).version(version)
 
 
 def test_damage_is_told() -> None:

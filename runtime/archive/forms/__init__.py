@@ -11,7 +11,7 @@ from runtime.archive.forms.base import Form
 from runtime.archive.forms.end import End, NewEnd, Signature
 from runtime.archive.forms.exchange import Exchange, ExchangeReason, NewExchange
 from runtime.archive.forms.failure import Failure, NewFailure
-from runtime.archive.forms.kinds import KINDS, check_header, json_schemas
+from runtime.archive.forms.kinds import KINDS, check_header, json_schemas, opened
 from runtime.archive.forms.others import (
     CheckpointForm,
     ClaimForm,
@@ -52,4 +52,5 @@ __all__ = [
     "StoredReply",
     "check_header",
     "json_schemas",
+    "opened",
 ]

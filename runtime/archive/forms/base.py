@@ -6,11 +6,12 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, Field, GetJsonSchemaHandler, PrivateAttr
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, PrivateAttr, ValidationError
 from pydantic_core import CoreSchema
 
 from runtime.archive.container import ArchivedObject
 from runtime.base.digests import digest_bytes
+from runtime.base.errors import ObjectCorrupt
 from runtime.base.values import Later, LeftOut, StepRef, Value
 
 Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
@@ -62,12 +63,17 @@ class Form(Value):
         """What an object says of itself. Fields of later releases are passed over.
 
         Raises:
-            ValueError: if its header is none of this kind.
+            ObjectCorrupt: if its header is none of this kind.
         """
         header = archived.header
-        form = cls.model_validate(
-            {name: header[name] for name in cls.model_fields if name in header}
-        )
+        try:
+            form = cls.model_validate(
+                {name: header[name] for name in cls.model_fields if name in header}
+            )
+        # A digest proves that somebody wrote these bytes, and not that it was this release.
+        except ValidationError as error:
+            raise unlike(archived, error) from error
+        cls.check_complete(archived)
         form._address = StepRef(key=archived.key, digest=archived.digest)
         return form
 
@@ -95,8 +101,20 @@ class Form(Value):
     @classmethod
     def required(cls) -> tuple[str, ...]:
         """The fields that every header of this kind has, of whichever release."""
-        optional = {name for name, _ in (*cls._marked(LeftOut), *cls._marked(Later))}
-        return tuple(name for name in cls.model_fields if name not in optional)
+        return _required(cls)
+
+    @classmethod
+    def check_complete(cls, archived: ArchivedObject) -> None:
+        """Check that a header has the fields that every one of this kind has.
+
+        Raises:
+            ObjectCorrupt: if it has not.
+        """
+        if missing := [name for name in cls.required() if name not in archived.header]:
+            raise ObjectCorrupt(
+                f"{archived.key}: its header is none of a {archived.header.get('kind')}: it has no"
+                f" {', '.join(missing)}"
+            )
 
     @classmethod
     def _marked(cls, mark: type[_Mark]) -> list[tuple[str, _Mark]]:
@@ -110,6 +128,20 @@ class Form(Value):
         for name in cls.required():
             schema["properties"][name].pop("default", None)
         return schema | {"required": list(cls.required())}
+
+
+def unlike(archived: ArchivedObject, error: ValidationError) -> ObjectCorrupt:
+    """What is said of an object whose header is none of its kind: the first thing that is wrong."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    what = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    kind = archived.header["kind"]
+    return ObjectCorrupt(f"{archived.key}: its header is none of a {kind}: {what}")
+
+
+@cache
+def _required(form: type[Form]) -> tuple[str, ...]:
+    optional = {name for name, _ in _marks(form)}
+    return tuple(name for name in form.model_fields if name not in optional)
 
 
 @cache

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.archive.container import FORMAT, ArchivedObject
+from pydantic import ValidationError
+
+from runtime.archive.container import FORMAT, ArchivedObject, unseal
 from runtime.archive.forms.attempt import Attempt
-from runtime.archive.forms.base import Form
+from runtime.archive.forms.base import Form, unlike
 from runtime.archive.forms.end import End
 from runtime.archive.forms.exchange import Exchange
 from runtime.archive.forms.failure import Failure
@@ -43,6 +45,18 @@ def json_schemas() -> dict[str, dict[str, Any]]:
     }
 
 
+def opened(key: str, data: bytes, kind: str) -> ArchivedObject:
+    """What ``unseal`` gives, whose header has what its kind has: readers need not ask for each
+    field.
+
+    Raises:
+        ObjectCorrupt: as ``unseal``; also if the header is none of the kind.
+    """
+    archived = unseal(key, data, kind)
+    KINDS[kind].read(archived)
+    return archived
+
+
 def check_header(archived: ArchivedObject) -> None:
     """Check that an object's header is one of its kind, in canonical JSON.
 
@@ -58,12 +72,9 @@ def check_header(archived: ArchivedObject) -> None:
     text = archived.header_bytes.decode("utf-8", "surrogatepass").encode("utf-8", "replace")
     try:
         form.model_validate_json(text, strict=True)
-    except ValueError as error:
-        raise ObjectCorrupt(f"{archived.key}: its header is none of a {kind}: {error}") from error
-    if missing := [name for name in form.required() if name not in archived.header]:
-        raise ObjectCorrupt(
-            f"{archived.key}: its header is none of a {kind}: it has no {', '.join(missing)}"
-        )
+    except ValidationError as error:
+        raise unlike(archived, error) from error
+    form.check_complete(archived)
     # Two ways to write one header would be two digests for one content.
     if canonical_json(archived.header) != archived.header_bytes:
         raise ObjectCorrupt(f"{archived.key}: its header is not canonical JSON")
