@@ -28,7 +28,8 @@ def reply_without_model(
     The usage is that of the call in which a model was asked for it, so that budgets run as they
     did.
 
-    The step itself says that nothing was spent, and its request that no model was called.
+    The step itself says that nothing was spent, and its request that no model was called. Where
+    the statement goes on, whose clock stood there, its time is that of the record's reply.
 
     Raises:
         NotFound: if the record has no such turn.
@@ -36,10 +37,13 @@ def reply_without_model(
     """
     archive = JobArchive.of(store, call.key)
     reply, spent, request = _reply(store, call, source)
+    now = datetime.now(UTC).isoformat()
+    if source.goes_on and source.source is not None:
+        record = turn_record(JobArchive.of(store, source.source), source.source.run, call.turn)
+        now = record.step.finished_at or now
     # A try before may have archived the turn and died before it could say so.
     done = archive.find_step(run, call.turn)
     if done is None:
-        now = datetime.now(UTC).isoformat()
         capture = Capture.EDITED if source.statement is not None else Capture.REPLAYED
         attempt = archive.begin_attempt(
             NewAttempt(

@@ -9,6 +9,7 @@ from typing import Any
 
 from temporalio import activity
 
+from activities._once import CLAIMS
 from activities.contracts import ApprovalQuestion, Asked, Decision, ToolRequest, WorkspaceChange
 from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.job import JobArchive
@@ -42,11 +43,27 @@ class ApprovalActivities:
         masked: dict[str, Any] = redactor_of(question.redact).value(asked)
         archive = JobArchive.of(self.store, question.key)
         run = activity.info().workflow_run_id or ""
+        if (made := await asyncio.to_thread(_made, archive, run, question)) is not None:
+            return Asked(made=made)
         number = QUESTIONS + question.effect
-        await asyncio.to_thread(
+        stands = await asyncio.to_thread(
             archive.write_effect, run, question.turn, number, {"question": masked}
         )
-        return Asked(id=question.id)
+        # That of the run whose statement this one goes on with, if it had asked: who answered that
+        # is heard.
+        return Asked(id=stands["question"]["id"])
+
+
+def _made(archive: JobArchive, run: str, question: ApprovalQuestion) -> Decision | None:
+    """The decision on a call that a run made which this one goes on from; None if none did."""
+    turn, effect = question.turn, question.effect
+    if all(archive.effect(run, turn, number) is None for number in (effect, CLAIMS + effect)):
+        return None
+    # Where the job's record has no question, it was approved by a decision on an earlier call. What
+    # arguments were given is no matter: no call is made with them.
+    kept = archive.effect(run, turn, DECISIONS + effect)
+    decision = {"question": question.id, "approved": True} if kept is None else kept["decision"]
+    return Decision.model_validate({**decision, "arguments": None, "kept": ()})
 
 
 def keep_decision(

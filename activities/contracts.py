@@ -499,6 +499,8 @@ class Asked(Worked):
 
     id: str = ""
     """Empty in histories of before, where it was that of the question."""
+    made: Decision | None = None
+    """The decision on a call that was made already, which nobody is asked about again."""
 
 
 class ToolResult(Worked):

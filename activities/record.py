@@ -32,7 +32,7 @@ class ReplayMode(StrEnum):
 
     ``RERUN``: from the model. ``REEXECUTE``: from a record, executed anew and compared with it.
     ``RESTORE``: from a record, to come to where that was; nothing is archived, and another outcome
-    is an error.
+    is an error. But for a statement that the record ends in the midst of (``ReplayOrder.midst``).
     """
 
     RERUN = "rerun"
@@ -54,6 +54,10 @@ class ReplayOrder(RecordValue):
     (None: as long as it lasts). ``frozen`` answers effects from it too. ``statement`` is executed
     in place of the reply of turn ``start``, ``message`` is shown at that turn; ``model`` (what
     litellm is called with) and ``budget`` hold from it on.
+
+    ``midst``: the record does not say that the statement of turn ``until`` ended. So the turn is
+    the run's own, with the record's reply, and its statement goes on as after a killed worker: what
+    has a result is not done again, and what was claimed is not called again.
     """
 
     id: str
@@ -61,6 +65,7 @@ class ReplayOrder(RecordValue):
     mode: ReplayMode = ReplayMode.RERUN
     source: RunName | None = None
     until: int | None = None
+    midst: bool = False
     frozen: bool = False
     then: AfterRecord = AfterRecord.STOP
     statement: str | None = None
@@ -78,6 +83,17 @@ class ReplayOrder(RecordValue):
         """Effects are answered from the record."""
         return self.frozen or self.mode is ReplayMode.RESTORE
 
+    def goes_on_with(self, turn: int) -> bool:
+        """The statement of ``turn`` was in its midst, and goes on."""
+        return self.midst and turn == self.until
+
+    @property
+    def begins(self) -> bool:
+        """The first turn of the job that follows the record is archived, and what that begins
+        with.
+        """
+        return self.mode is not ReplayMode.RESTORE or self.goes_on_with(1)
+
 
 class EffectName(RecordValue):
     """One effect of a record. ``kept``: its result is archived in the new run too."""
@@ -87,12 +103,13 @@ class EffectName(RecordValue):
 
 
 class ReplySource(RecordValue):
-    """A reply for which no model is called: an ``edited`` statement, or that of turn ``turn`` of
-    ``source``.
+    """A reply for which no model is called: an edited ``statement``, or that of the turn of
+    ``source``; with the time that it has there, where the statement goes on.
     """
 
     statement: str | None = None
     source: RunName | None = None
+    goes_on: bool = False
 
 
 class RecordedQuestion(RecordValue):
@@ -100,13 +117,15 @@ class RecordedQuestion(RecordValue):
     wanted.
 
     ``summary`` asks for the summary of that name which was written for the turn's prompt, in place
-    of the turn.
+    of the turn. The turn's statement goes on in the run of ``going_on`` that asks: what the record
+    has of its effects is archived there too.
     """
 
     source: RunName
     turn: int
     layout: bool = False
     summary: str = ""
+    going_on: JobKey | None = None
 
 
 class RecordedTurn(RecordValue):

@@ -10,6 +10,7 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
 from temporalio.client import Client
 
+from activities._taken_over import take_over
 from activities.record import Claim, ClaimQuestion, RecordedQuestion, RecordedTurn, ReplayOrder
 from runtime.archive import keys
 from runtime.archive.forms import End, Step
@@ -101,6 +102,11 @@ class ReplayActivities:
             record = turn_record(archive, source.run, question.turn)
         except NotFound:
             return None
+        if question.going_on is not None:
+            # Before the turn has anything of its own in this run: from then on others may go on
+            # from here.
+            run = activity.info().workflow_run_id or ""
+            take_over(archive, source.run, question.turn, question.going_on, run)
         layout = archive.turn_layout(source.run, question.turn) if question.layout else ()
         return RecordedTurn(
             reply=self._reply(record.step),

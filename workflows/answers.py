@@ -123,22 +123,23 @@ class Live:
 class Recorded(Live):
     """A turn that is followed in a record, as ``order`` says."""
 
-    def __init__(self, record: RecordedTurn, order: ReplayOrder) -> None:
+    def __init__(self, record: RecordedTurn, order: ReplayOrder, *, goes_on: bool = False) -> None:
+        """``goes_on``: the turn is the run's own, for its statement was in its midst."""
         self.record: RecordedTurn = record
         self.interim: Interim = record.interim
         self.read_of = {(turn, effect): version for turn, effect, version in record.read_of}
         self._source = order.source
         self._answers = order.answers
-        self.reply_from = ReplySource(source=order.source)
+        self.reply_from = ReplySource(source=order.source, goes_on=goes_on)
         # Known before it runs only where the world's answers are the record's too: else it may
         # differ.
         if order.answers:
-            self.execution = record.execution
+            self.execution = None if goes_on else record.execution
             if order.source is not None:
                 self.effect = EffectName(
-                    source=order.source, kept=order.mode is not ReplayMode.RESTORE
+                    source=order.source, kept=goes_on or order.mode is not ReplayMode.RESTORE
                 )
-        if order.mode is ReplayMode.RESTORE:
+        if order.mode is ReplayMode.RESTORE and not goes_on:
             self.restored = TurnReply(**dict(record.reply), step=record.step, at=record.at)
         self.shown = record.layout or None
 

@@ -77,6 +77,8 @@ class Approving:
             summary=f"may {effect.name} be called?"[:120],
         )
         stands = await self._moment.after(asked, lambda asked: asked.worked)
+        if stands.made is not None:
+            return stands.made
         name = stands.id or question.id
         wait, cut = self._longest()
         await self._moment.after(self._arrival(name, wait), lambda _: 0.0)

@@ -457,6 +457,7 @@ class JobWorkflow(Ordered):
         self.phase = Phase.EXECUTING
         statement.checks(lambda: patched(BOUNDED_SCHEMAS))
         statement.computes(lambda: patched(BOUNDED_FUNCTIONS))
+        self.replaying.begin_statement()
         answer: Answer | None = None
         while not statement.ended:
             effect = await self.stretches.run(statement, answer)

@@ -70,7 +70,7 @@ class Replaying:
         order = self.order
         if order is None or order.source is None or not order.follows:
             return None
-        return EffectName(source=order.source, kept=order.mode is not ReplayMode.RESTORE)
+        return EffectName(source=order.source, kept=order.begins)
 
     @property
     def carried(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Replaying:
         if not self._follows(turn):
             return None
         record = await self._recorded(turn)
-        self._follow(record)
+        self._follow(record, goes_on=self._goes_on_with(turn))
         return None if record is not None else self._ended()
 
     async def begin_call(self) -> bool:
@@ -164,6 +164,14 @@ class Replaying:
         self._order_of_the_call()
         return was_reset
 
+    def begin_statement(self) -> None:
+        """One that goes on takes its effects from the world: what the record has of them stands in
+        the run's own archive.
+        """
+        if self._goes_on_with(self._moment.job.turn):
+            self._moment.answers.effect = None
+            self._moment.job.ledger.repeats = False
+
     def compare(self) -> None:
         """Compare the statement with its record, unless it is an edited one.
 
@@ -173,7 +181,7 @@ class Replaying:
         record, order, job = self._moment.answers.record, self.order, self._moment.job
         self._redone = None
         edited = order is not None and order.statement is not None and self._starts_at(job.turn)
-        if record is not None and not edited:
+        if record is not None and not edited and not self._goes_on_with(job.turn):
             now = None if job.execution is None else job.execution.archived()
             self._comparison.statement(job.turn, now, record, restoring=self._restoring)
 
@@ -206,6 +214,9 @@ class Replaying:
         self._moment.job.hear(text)
         self._moment.heard = [*self._moment.heard, text]
 
+    def _goes_on_with(self, turn: int) -> bool:
+        return self.order is not None and self.order.goes_on_with(turn)
+
     def _starts_at(self, turn: int) -> bool:
         return self.order is not None and self.order.start == turn
 
@@ -216,11 +227,13 @@ class Replaying:
         if order is not None and order.budget is not None:
             ledger.budget = order.budget
 
-    def _follow(self, record: RecordedTurn | None) -> None:
+    def _follow(self, record: RecordedTurn | None, *, goes_on: bool = False) -> None:
         order = self.order
         following = record is not None and order is not None
         self._moment.answers = (
-            Recorded(record, order) if record is not None and order is not None else Live()
+            Recorded(record, order, goes_on=goes_on)
+            if record is not None and order is not None
+            else Live()
         )
         self._moment.job.ledger.repeats = following and order is not None and order.answers
         self._answer_again()
@@ -266,8 +279,10 @@ class Replaying:
         order = self.order
         if order is None or order.source is None:
             return None
-        last = order.mode is ReplayMode.RESTORE and turn == order.until
+        goes_on = order.goes_on_with(turn)
+        last = order.mode is ReplayMode.RESTORE and turn == order.until and not goes_on
+        question = RecordedQuestion(
+            source=order.source, turn=turn, layout=last, going_on=self._key if goes_on else None
+        )
         with self._moment.ends_by_a_cancel():
-            return await ask(
-                RecordedQuestion(source=order.source, turn=turn, layout=last), f"recorded-{turn}"
-            )
+            return await ask(question, f"recorded-{turn}")

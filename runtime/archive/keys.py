@@ -207,7 +207,12 @@ def effect_key(job: str, run: str, turn: int, effect: int) -> str:
 
 def effect_key_in(prefix: str, turn: int, effect: int) -> str:
     """The key of an effect's result among the turns under ``prefix``."""
-    return f"{prefix}{turn // 100:05d}/{turn:07d}.effect-{effect:06d}"
+    return f"{effects_in(prefix, turn)}{effect:06d}"
+
+
+def effects_in(prefix: str, turn: int) -> str:
+    """The prefix of a turn's effects, from its run's prefix."""
+    return f"{prefix}{turn // 100:05d}/{turn:07d}.effect-"
 
 
 def turn_prefix_of(key: TurnKey) -> str:

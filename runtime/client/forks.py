@@ -19,13 +19,14 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.record import AfterRecord, ReplayMode, ReplayOrder, RunName
+from activities.record import ReplayMode, ReplayOrder, RunName
 from activities.sub_jobs import end_in
-from runtime.archive.approvals import waiting_question
 from runtime.archive.catalog import archive_id
 from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.forms import End
 from runtime.archive.gaps import check_turns
 from runtime.archive.job import JobArchive
+from runtime.archive.recorded import turn_record
 from runtime.archive.replays import write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound
@@ -111,30 +112,13 @@ async def go_on(
     for archive in below:
         await _sub_job_goes_on(client, store, archive, families)
     ended = [await asyncio.to_thread(end_in, archive) for archive in below]
-    order = await asyncio.to_thread(_order_to_go_on, JobArchive.of(store, source), source)
-    point = ForkPoint(source, order.start)
+    turn = await asyncio.to_thread(next_statement, JobArchive.of(store, source), source.run)
+    order = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
+    point = ForkPoint(source, turn)
     job_order = await asyncio.to_thread(
         _order_of, store, point, source.job, order, tuple(end for end in ended if end is not None)
     )
     return await _start(client, store, point, job_order, order, batch_queue(source.batch))
-
-
-def _order_to_go_on(archive: JobArchive, source: RunName) -> ReplayOrder:
-    """To go on after the last turn, or with its statement, where that has done nothing yet and asks
-    whether it may: a person is asked again then.
-    """
-    id, turn = uuid.uuid4().hex, next_statement(archive, source.run)
-    question = waiting_question(archive)
-    # What it did before it asked would be done twice.
-    if question is None or question.run != source.run or question.effect > 0:
-        return ReplayOrder(id=id, start=turn, source=source)
-    return ReplayOrder(
-        id=id,
-        start=question.turn,
-        source=source,
-        mode=ReplayMode.REEXECUTE,
-        then=AfterRecord.CONTINUE,
-    )
 
 
 async def _sub_job_goes_on(
@@ -298,8 +282,15 @@ def _order_of(
     seed = str(saved.state["key"]) if saved is not None else _first_job(archive, source.run)
     restore = None
     if first < point.turn:
+        # What is answered from the record calls nothing.
+        goes_on = not order.answers and _in_midst(archive, source.run, point.turn - 1)
         restore = ReplayOrder(
-            id=order.id, start=first, until=point.turn - 1, mode=ReplayMode.RESTORE, source=source
+            id=order.id,
+            start=first,
+            until=point.turn - 1,
+            midst=goes_on,
+            mode=ReplayMode.RESTORE,
+            source=source,
         )
     parent = saved.parent if saved is not None else None
     queues, split = any(tool.queue for tool in spec.tools), own_roles() is not None
@@ -318,6 +309,17 @@ def _order_of(
         ),
         routes=Routes(archive=archive_id(store), roles=split) if queues or split else None,
     )
+
+
+def _in_midst(archive: JobArchive, run: str, turn: int) -> bool:
+    """Whether the record does not say that the statement of a turn has ended: it is the last, and
+    may have been in an effect.
+    """
+    # A turn that has begun its call knows what came of the statement before, archived or not.
+    if archive.has_turn(run, turn + 1):
+        return False
+    record = turn_record(archive, run, turn)
+    return record.after is None or (isinstance(record.after, End) and record.execution is None)
 
 
 def next_statement(archive: JobArchive, run: str) -> int:

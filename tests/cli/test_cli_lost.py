@@ -27,7 +27,7 @@ def respond(messages):
 """
 
 
-def _lose_the_database(cli: CommandLine) -> None:
+def lose_the_database(cli: CommandLine) -> None:
     """The embedded server's files go, and the archive stays."""
     assert cli("down").code == 0
     for path in cli.home.iterdir():
@@ -59,7 +59,7 @@ def _interrupted(cli: CommandLine) -> Path:
     )
     process.kill()
     cli.finished(process)
-    _lose_the_database(cli)
+    lose_the_database(cli)
     cli.write("long.py", MODEL.format(turns=8, delay=0))
     return file
 
@@ -167,7 +167,7 @@ def test_the_sub_jobs_of_a_lost_job_go_on_with_it(own_cli: CommandLine) -> None:
     )
     process.kill()
     own_cli.finished(process)
-    _lose_the_database(own_cli)
+    lose_the_database(own_cli)
     own_cli.write("gate", "")
     done = own_cli("run", file, "--from-archive", "--json")
     assert done.code == 0, done.err
@@ -183,7 +183,7 @@ def test_a_lost_job_asks_a_person_again(own_cli: CommandLine) -> None:
     asked(own_cli, "b", running)
     running.kill()
     own_cli.finished(running)
-    _lose_the_database(own_cli)
+    lose_the_database(own_cli)
     refused = own_cli("cancel", "b/a")
     assert (refused.code, "archive has it open, and Temporal does not" in refused.err) == (2, True)
     # As the worker finds it that dies before it has made anything of the new run.
@@ -207,7 +207,7 @@ def test_a_lost_job_without_a_call_begins(own_cli: CommandLine, way: str) -> Non
     file = own_cli.jobs("id: short, model: scripted/short.py", batch="b")
     own_cli.start("run", file, HOLDFAST_FAILPOINT="begin.after").wait()
     assert not own_cli.archive("b", "short").runs()
-    _lose_the_database(own_cli)
+    lose_the_database(own_cli)
     refused = own_cli("run", file)
     assert (refused.code, "  b/short had begun, and made no call" in refused.err) == (2, True)
     done = own_cli("run", file, way, "--json")
@@ -231,7 +231,7 @@ def test_what_failed_may_be_defined_otherwise_anew(own_cli: CommandLine) -> None
     own_cli.write("good.yaml", script("finish(1)"))
     file = own_cli.jobs("id: a, model: scripted/bad.yaml", batch="b")
     assert own_cli("run", file).code == 1
-    _lose_the_database(own_cli)
+    lose_the_database(own_cli)
     own_cli.jobs("id: a, model: scripted/good.yaml", batch="b")
     assert own_cli("run", file).code == 2
     done = own_cli("run", file, "--rerun-failed", "--json")
@@ -245,7 +245,7 @@ def test_a_job_that_was_lost_as_it_began_anew_begins_anew(own_cli: CommandLine) 
     file = own_cli.jobs("id: bad, model: scripted/bad.py", batch="b")
     assert own_cli("run", file).code == 1
     own_cli.start("run", file, "--rerun-failed", HOLDFAST_FAILPOINT="begin.after").wait()
-    _lose_the_database(own_cli)
+    lose_the_database(own_cli)
     own_cli.write("bad.py", MODEL.format(turns=2, delay=0))
     done = own_cli("run", file, "--rerun-failed", "--json")
     assert (done.code, done.summary()["bad"]["result"]) == (0, 1), done.err
@@ -268,7 +268,7 @@ def test_a_job_that_ended_is_not_open_by_an_older_run(own_cli: CommandLine, harm
     own_cli.write("short.py", MODEL.format(turns=2, delay=0))
     assert own_cli("run", file, "--rerun-failed").code == 0
     newest = own_cli.archive("b", "short").runs()[-1]
-    _lose_the_database(own_cli)
+    lose_the_database(own_cli)
     start = own_cli.home / "archive" / "b" / "short" / "runs" / newest
     if harm == "missing":
         start.unlink()

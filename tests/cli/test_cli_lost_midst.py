@@ -1,0 +1,139 @@
+"""Temporal's database is lost while a job's statement is in the midst of an effect: the statement
+goes on as after a worker that was killed there.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import CommandLine, script, wait_for
+from tests.cli.test_cli_approvals import asked
+from tests.cli.test_cli_lost import lose_the_database
+
+pytestmark = [pytest.mark.server, pytest.mark.kill]
+
+TOOLS = """
+import time
+from pathlib import Path
+from holdfast import tool
+here = Path(__file__).parent
+
+def ran(what: str) -> str:
+    with (here / "ran").open("a") as file:
+        file.write(what + "\\n")
+    while not what.startswith("first") and not (here / "gate").exists():
+        time.sleep(0.05)
+    return what
+
+@tool(effect="once")
+def pay(to: str) -> str:
+    return ran(to)
+
+@tool(approval="always", effect="once")
+def ask(to: str) -> str:
+    return ran(to)
+
+@tool
+def look(at: str) -> str:
+    return ran(at)
+"""
+
+UNKNOWN = "try:\n    got += ' ' + {call}\nexcept OutcomeUnknown as error:\n    got += ' unknown'"
+
+
+def _begin(cli: CommandLine, *statements: str, settings: str = "") -> tuple[Path, Any]:
+    cli.write("mine.py", TOOLS)
+    cli.write("a.json", script(*statements, "finish(got)"))
+    tools = "tools: ['mine:pay', 'mine:ask', 'mine:look']"
+    jobs = cli.jobs(f"id: a, model: scripted/a.json, {tools}{settings}", batch="b")
+    return jobs, cli.start("run", jobs, "--json")
+
+
+def _ran(cli: CommandLine) -> list[str]:
+    path = cli.path / "ran"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _lost(cli: CommandLine, running: Any) -> None:
+    running.kill()
+    cli.finished(running)
+    lose_the_database(cli)
+    cli.write("gate", "")
+
+
+def _came_to(cli: CommandLine, jobs: Path, turns: int) -> str:
+    """The result of the job, gone on with; its record is whole, and is executed again as it is."""
+    done = cli("run", jobs, "--from-archive", "--json")
+    assert done.code == 0, done.err
+    job = done.summary()["a"]
+    rows = cli("log", "b/a", "--json").json()["turns"]
+    assert [(row["turn"], row["outcome"]) for row in rows] == [
+        (n, "ok") for n in range(1, turns + 1)
+    ]
+    assert job["turns"] == turns
+    assert cli("verify", "--all").code == 0
+    # The turn of the statement is the first that is the run's own.
+    frozen = cli("replay", "b/a", "--from", str(turns - 1), "--mode", "reexecute", "--frozen")
+    assert frozen.code == 0, frozen.out + frozen.err
+    return str(job["result"])
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "came_to", "ran"),
+    [
+        ((), "pay('ann')", "first unknown", ["first", "ann"]),
+        (("x = 1",), "look('bob')", "first bob", ["first", "bob", "bob"]),
+    ],
+)
+def test_a_call_under_way_is_as_its_tool_says(
+    own_cli: CommandLine, before: tuple[str, ...], call: str, came_to: str, ran: list[str]
+) -> None:
+    """One that runs at most once has an unknown outcome, another is made again; what was done
+    before it is not done again.
+    """
+    statement = "got = look('first')\n" + UNKNOWN.format(call=call)
+    jobs, running = _begin(own_cli, *before, statement)
+    wait_for(lambda: len(_ran(own_cli)) == 2, "the call", running)
+    _lost(own_cli, running)
+    assert _came_to(own_cli, jobs, len(before) + 2) == came_to
+    assert _ran(own_cli) == ran
+
+
+def test_a_question_after_a_call_is_asked_again(own_cli: CommandLine) -> None:
+    """The call before it is not made again."""
+    jobs, running = _begin(own_cli, "got = look('first')\n" + UNKNOWN.format(call="ask('ann')"))
+    asked(own_cli, "b", running)
+    _lost(own_cli, running)
+    running = own_cli.start("run", jobs, "--from-archive", "--json")
+    wait_for(lambda: own_cli("approve", "b/a").code == 0, "the question", running)
+    done = own_cli.finished(running)
+    assert (done.code, done.summary()["a"]["result"]) == (0, "first ann"), done.err
+    assert _ran(own_cli) == ["first", "ann"]
+    assert own_cli("verify", "--all").code == 0
+
+
+def test_a_call_that_was_approved_is_not_asked_about_again(own_cli: CommandLine) -> None:
+    """It runs at most once and was under way: its outcome is unknown, whoever says yes again."""
+    jobs, running = _begin(own_cli, "got = look('first')\n" + UNKNOWN.format(call="ask('ann')"))
+    asked(own_cli, "b", running)
+    assert own_cli("approve", "b/a").code == 0
+    wait_for(lambda: len(_ran(own_cli)) == 2, "the call", running)
+    _lost(own_cli, running)
+    assert _came_to(own_cli, jobs, 2) == "first unknown"
+    assert _ran(own_cli) == ["first", "ann"]
+
+
+def test_a_command_under_way_runs_again(own_cli: CommandLine) -> None:
+    """From the files of the version before it, with what was written before."""
+    gate, log = own_cli.path / "gate", own_cli.path / "ran"
+    wait = f"echo ran >> {log}; cat a; while ! test -e {gate}; do sleep 0.1; done"
+    jobs, running = _begin(
+        own_cli,
+        f"write('a', 'text')\ngot = sh({wait!r}).stdout",
+        settings=", workspace: {from: ./ws, write: true, sandbox: none}",
+    )
+    wait_for(lambda: _ran(own_cli) == ["ran"], "the command", running)
+    _lost(own_cli, running)
+    assert _came_to(own_cli, jobs, 2) == "text"
+    assert _ran(own_cli) == ["ran", "ran"]
