@@ -93,7 +93,8 @@ def test_blame_and_prompts_are_those_of_the_whole_prompts(seed: int) -> None:
         assert blame(job.archive, "a", turn, []) == by_definition(layouts[:turn])
 
 
-@pytest.mark.parametrize("load", [pytest.param(chat, marks=pytest.mark.slow), blocks])
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [chat, blocks])
 def test_each_object_is_read_once(
     load: Callable[[random.Random], Callable[..., list[Segment]]],
 ) -> None:

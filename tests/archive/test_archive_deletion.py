@@ -206,6 +206,7 @@ def test_a_held_job_is_refused_by_name(store: ObjectStore) -> None:
     assert refusals(store, [LICENCES, SHORT], {}) == {}
 
 
+@pytest.mark.slow
 def test_a_job_that_is_held_while_others_are_deleted_stays(store: ObjectStore) -> None:
     """Whoever held it was told that it is held, and a deletion of many jobs takes its time."""
     rich_archive(store)
@@ -227,6 +228,7 @@ def test_a_job_on_which_others_lean_is_refused(store: ObjectStore) -> None:
     assert refusals(store, [LICENCES, SHORT], {}) == {}
 
 
+@pytest.mark.slow
 async def test_a_tombstone_is_signed(store: ObjectStore) -> None:
     """With a key to trust, one that is not signed by it vouches for no deletion."""
     rich_archive(store)

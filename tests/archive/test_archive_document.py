@@ -45,7 +45,8 @@ def test_the_dictionaries_are_those_of_the_format() -> None:
     assert found == [HEADER_DICTIONARY, WIRE_DICTIONARY, LAYOUT_DICTIONARY]
 
 
-@pytest.mark.parametrize("load", [pytest.param(chat, marks=pytest.mark.slow), blocks])
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [chat, blocks])
 def test_another_reader_puts_each_request_together(load: Callable[..., Any]) -> None:
     """Over 150 turns of recipes, flat and relative: requests, layouts and responses, byte for
     byte.

@@ -103,6 +103,7 @@ def turn_of(key: str) -> int:
     return -1 if place is None else place.turn
 
 
+@pytest.mark.slow
 def test_closed_intervals_stand_in_one_file_each(made: dict[str, bytes]) -> None:
     """The interval that is under way, and what belongs to no turn, stand at their own places."""
     assert [key for key in made if keys.packed_prefix(key)] == PACKS
@@ -586,6 +587,7 @@ def test_a_failure_to_pack_is_no_failed_turn(caplog: pytest.LogCaptureFixture) -
     assert len([key for key in inner.list(RUN) if key.endswith(".step")]) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [20, 40, 64])
 def test_a_run_goes_on_from_a_packed_turn(made: dict[str, bytes], turn: int) -> None:
     """As a reset does: its requests are put together from packed ones, its own turns are packed,
@@ -625,6 +627,7 @@ def test_an_end_has_what_was_left_packed(made: dict[str, bytes]) -> None:
     assert list(store.folders(f"{JOB}/turns/")) == ["a"]
 
 
+@pytest.mark.slow
 def test_a_run_that_another_goes_on_from_is_packed_whole() -> None:
     """With the first step of the next, also as a copy: it has no end of its own. A fork's first
     step is no reason, nor a summary's, which are of the run that goes on.

@@ -111,6 +111,7 @@ def test_a_prefix_with_another_format_is_refused() -> None:
         check_store(taken, "here")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "told"),
     [

@@ -73,6 +73,7 @@ def root(tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatc
     return tmp_path / "archive"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["definition", "start", "patch"])
 def test_a_damaged_object_makes_its_job_a_damaged_row(
     root: Path, capsys: pytest.CaptureFixture[str], what: str

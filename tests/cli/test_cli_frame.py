@@ -280,6 +280,7 @@ def test_reader_that_goes_away() -> None:
     assert process.stderr == b""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is Linux's /dev/full")
 def test_output_on_a_full_disk_is_one_line_of_error() -> None:
     """``holdfast schema > FILE`` where no room is left: nothing unexpected, and no success."""
@@ -304,6 +305,7 @@ def test_completion_completes_commands() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [1, 2])
 def test_a_stream_that_was_closed(closed: int, tmp_path: Path) -> None:
     """A command that begins without stdout or stderr does its work, and no file gets what it

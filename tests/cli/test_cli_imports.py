@@ -111,13 +111,8 @@ def imported(*arguments: str, program: str = PROGRAM) -> set[str]:
     return set(names)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("ls", "show"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("log", "nodes", "diff", "blame")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["ls", "show", "log", "nodes", "diff", "blame"])
 def test_commands_that_read_a_directory_import_what_that_needs(command: str, archive: Path) -> None:
     """No server's client, no provider's, no store's on a network."""
     job = str(next(iter(all_jobs(open_existing(str(archive))))))

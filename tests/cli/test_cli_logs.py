@@ -91,6 +91,7 @@ with own_terminal():
 """
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_nothing_of_others(tmp_path: Path) -> None:
     """On a terminal, what tools, libraries and child processes write is in the log, which is
     private, and not on the screen.

@@ -156,6 +156,7 @@ def test_services_of_compose_name_what_there_is() -> None:
 WORKERS = ("turns", "models", "hands")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["prepare", *WORKERS])
 def test_settings_of_compose_are_read(name: str) -> None:
     """Variables and command lines of Holdfast's services are ones that the program knows, and its

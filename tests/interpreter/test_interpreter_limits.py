@@ -29,12 +29,11 @@ def verdicts(loop: PlainLoop) -> list[Verdict]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "status", "kind"),
     [
-        pytest.param(
-            "while True: pass", VerdictStatus.TIMEOUT, "TimeoutError", marks=pytest.mark.slow
-        ),
+        ("while True: pass", VerdictStatus.TIMEOUT, "TimeoutError"),
         (
             "try:\n    while True: pass\nexcept BaseException: pass",
             VerdictStatus.TIMEOUT,

@@ -37,6 +37,7 @@ def _changed(execution: Execution) -> Mapping[str, tuple[str, ...]]:
     return {name: change.paths for name, change in execution.state_diff.changed.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "changed"),
     [
@@ -106,6 +107,7 @@ def test_the_places_are_told_from_the_session_before_where_nothing_was_kept(
     assert _changed(run(*sources).executions[1]) == {"acc": ("acc[1][1]",), "ps": ("ps[3].y",)}
 
 
+@pytest.mark.slow
 def test_what_a_bound_leaves_out_is_said_and_takes_nothing_else_along(run: Run) -> None:
     """The one value that is too large is partial; smaller ones beside it are whole, and their
     changes are found.

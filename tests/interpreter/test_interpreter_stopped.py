@@ -36,6 +36,7 @@ with pool.session() as session:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "told"),
     [("SIGINT", "stopped"), ("SIGTERM", "stopped"), ("SIGHUP", "stopped"), ("SIGKILL", "crashed")],

@@ -444,7 +444,6 @@ SLOW = frozenset({"effects", "too long"})
 """They do as much as a statement may."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES]
 )

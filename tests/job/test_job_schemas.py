@@ -126,6 +126,7 @@ def test_every_check_ends(workspace: Path, schema: dict[str, Any], bad: str) -> 
     assert answer.message.endswith("; the job goes on")
 
 
+@pytest.mark.slow
 def test_a_large_result_that_fits_is_taken(workspace: Path) -> None:
     """Many unique objects, and a text by a pattern of which each part repeats."""
     schema = {

@@ -277,6 +277,7 @@ def test_the_wall_budget_ends_a_sleep_and_the_job(workspace: Path) -> None:
     assert (loop.job.turn, loop.slept) == (1, 940.0)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_in_mid_sleep_goes_on_with_it(workspace: Path) -> None:
     """From every tick of a sleep: the same ticks, the same waking, the same next prompt."""
     (workspace / "log.txt").write_text("0\n")

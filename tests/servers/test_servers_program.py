@@ -11,6 +11,7 @@ import pytest
 POLICY = "def respond(messages, n):\n    return f\"{n}: {messages[-1]['content']}\"\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "path"),
     [("openai_server", "/v1/chat/completions"), ("anthropic_server", "/v1/messages")],

@@ -262,6 +262,7 @@ async def test_a_server_that_cannot_be_started_offers_nothing(
     assert without.error.endswith("the worker's environment has no NOT_SET")
 
 
+@pytest.mark.slow
 async def test_calls_and_their_results(call: Call) -> None:
     """Text is text, structured content is what it is; arguments are checked by the schema before
     anything is called.

@@ -81,6 +81,7 @@ async def test_it_ends_a_call(call: Call, server: HostileHttp, name: str) -> Non
     assert server.tokens == {"Bearer t0ken"}
 
 
+@pytest.mark.slow
 async def test_a_call_made_at_most_once_whose_answer_was_lost(
     call: Call, server: HostileHttp
 ) -> None:

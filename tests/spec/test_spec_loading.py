@@ -187,6 +187,7 @@ def test_the_store_is_a_url_or_a_directory(
     assert batch.store == resolved.format(place=place)
 
 
+@pytest.mark.slow
 def test_the_same_file_gives_the_same_batch_from_anywhere(
     load: Load, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ async def worker(tmp_path: Path) -> AsyncIterator[OnFiles]:
         yield made
 
 
+@pytest.mark.slow
 async def test_a_call_leads_from_a_version_to_a_version(worker: OnFiles) -> None:
     """The tool finds the files of the version before; what it leaves is the version after, and a
     retry of the activity finds the result.
@@ -134,6 +135,7 @@ async def test_each_try_begins_with_the_version_before(worker: OnFiles) -> None:
     assert worker.files(told.version) == {"half": b"False"}
 
 
+@pytest.mark.slow
 async def test_a_process_that_ends(worker: OnFiles) -> None:
     """In mid-call of a tool that runs at most once: nobody knows, and it is not called again."""
     told = await worker.call("ends", often=EffectClass.ONCE)
@@ -149,6 +151,7 @@ async def test_a_call_that_takes_too_long(worker: OnFiles) -> None:
     assert (told.error_type, told.version) == ("TimeoutError", worker.version)
 
 
+@pytest.mark.slow
 async def test_a_call_is_cancelled_while_its_module_is_imported(worker: OnFiles) -> None:
     """However long that takes: the process ends, and the next call is made in another."""
     (worker.path / "waits.py").write_text(WAITS + TOOLS)
