@@ -103,10 +103,17 @@ def test_a_store_that_overwrites_is_refused() -> None:
         check_store(Overwriting(), "s3://somewhere")
 
 
-def test_a_prefix_with_another_format_is_refused() -> None:
+@pytest.mark.parametrize(
+    "marker",
+    [
+        pytest.param(b'{"archive":"holdfast","format":3}', id="format"),
+        pytest.param(b"[" * 100_000, id="nested"),
+    ],
+)
+def test_a_prefix_with_another_format_is_refused(marker: bytes) -> None:
     """An archive of another format, or something else under the same name, is not written to."""
     taken = MemoryStore()
-    taken.put_if_absent("_holdfast/archive", b'{"archive":"holdfast","format":3}')
+    taken.put_if_absent("_holdfast/archive", marker)
     with pytest.raises(ArchiveError, match="something else"):
         check_store(taken, "here")
 

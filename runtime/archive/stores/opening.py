@@ -242,7 +242,7 @@ def _check_marker(marker: bytes, url: str) -> None:
         fields = dict(json.loads(marker))
         encrypted = isinstance(fields.pop("key", ""), str)
         known = fields.pop("format", None) in _FORMATS
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         fields, encrypted, known = {}, False, False
     if fields != {"archive": "holdfast"} or not known or not encrypted:
         raise ArchiveError(
