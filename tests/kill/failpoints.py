@@ -90,8 +90,10 @@ LOOKED_THROUGH = (
 """Those at which it dies again where its files are looked through after each command."""
 
 # Not "page.after:2": the process that was killed after the submission may have read a page.
-SUBMISSION = ("submit.page:2", "submit.before", "submit.after", "page.before", "page.after")
-"""Those of a batch that comes in pages (``tests/kill/test_kill_submission.py``)."""
+SUBMISSION = ("submit.page:2", "submit.before", "page.before", "page.after", "submit.after")
+"""Those of a batch that comes in pages (``tests/kill/test_kill_submission.py``), in an order in
+which each is come by: once pages are submitted, a worker may run their jobs before the next kill.
+"""
 
 SUB_JOBS = ("spawn.before", "spawn.started", "spawn.recorded:2")
 """Those of a job that starts others (``tests/kill/test_kill_sub_jobs.py``)."""

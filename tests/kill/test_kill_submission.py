@@ -39,8 +39,8 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_no_job_is_lost_or_runs_twice(place: Path) -> None:
-    """Killed while the pages are archived, before they are submitted, after it, and around the
-    reading of a page.
+    """Killed while the pages are archived, before they are submitted, around the reading of a
+    page, and after it was submitted again.
     """
     command = ["run", "jobs.yaml", "--json"]
     for point in SUBMISSION:
