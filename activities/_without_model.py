@@ -36,14 +36,11 @@ def reply_without_model(
         ArchiveError: if the archive cannot be read or written.
     """
     archive = JobArchive.of(store, call.key)
-    reply, spent, request = _reply(store, call, source)
-    now = datetime.now(UTC).isoformat()
-    if source.goes_on and source.source is not None:
-        record = turn_record(JobArchive.of(store, source.source), source.source.run, call.turn)
-        now = record.step.finished_at or now
+    reply, spent, request, at = _reply(store, call, source)
     # A try before may have archived the turn and died before it could say so.
     done = archive.find_step(run, call.turn)
     if done is None:
+        now = at or datetime.now(UTC).isoformat()
         capture = Capture.EDITED if source.statement is not None else Capture.REPLAYED
         attempt = archive.begin_attempt(
             NewAttempt(
@@ -73,17 +70,20 @@ def reply_without_model(
 
 def _reply(
     store: ObjectStore, call: TurnCall, source: ReplySource
-) -> tuple[StoredReply, dict[str, Any], bytes]:
-    """The reply, what it is booked as, and the request that says where it comes from."""
+) -> tuple[StoredReply, dict[str, Any], bytes, str]:
+    """The reply, what it is booked as, the request that says where it comes from, and the time that
+    it keeps, if it does.
+    """
     if source.statement is not None:
-        return _edited(call, source.statement), {}, request_without_model(None)
+        return _edited(call, source.statement), {}, request_without_model(None), ""
     if source.source is None:
         raise ValueError("a given reply has no source")
     archive = JobArchive.of(store, source.source)
     step = turn_record(archive, source.source.run, call.turn).step
     origin = origin_of(store, step)
     spent = {"usage": origin.usage, "cost_usd": origin.cost_usd, "failed": origin.failed_attempts}
-    return step.reply, spent, request_without_model(step.ref)
+    at = step.finished_at if source.goes_on else ""
+    return step.reply, spent, request_without_model(step.ref), at
 
 
 def _edited(call: TurnCall, statement: str) -> StoredReply:

@@ -127,13 +127,15 @@ class ToolActivities:
             listed = await self._in_thread(recorded_listings, self._store, record.source)
             if listed is not None and record.kept:
                 listed = await self._in_thread(archive.write_effect, *address, listed)
-        if listed is None:
+        if asked := listed is None:
             listings = await asyncio.gather(*map(self._listing, question.servers))
             value = ServersListed(listings=tuple(listings)).model_dump(mode="json")
             masked = redactor_of(question.redact).value(value)
             listed = await self._in_thread(archive.write_effect, *address, masked)
-            self._tell_missing(question, ServersListed.model_validate(listed))
-        return ServersListed.model_validate(listed)
+        told = ServersListed.model_validate(listed)
+        if asked:
+            self._tell_missing(question, told)
+        return told
 
     def _tell_missing(self, question: ServersQuestion, listed: ServersListed) -> None:
         """Warn of servers that offer nothing: of each once, and not for all jobs of a batch."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.archive.caches import Recent
-from runtime.archive.container import ArchivedObject, Part, header, seal, unseal
+from runtime.archive.container import ArchivedObject, Part, header, seal
 from runtime.archive.forms import Form
 from runtime.archive.forms.trees import Pack, TreeForm
 from runtime.archive.frames import compress
@@ -52,9 +52,6 @@ _KEPT_BYTES = 4 * PACK_BYTES
 
 class TooMuch(ValueError):
     """A change brings more than ``CHANGE_BYTES``."""
-
-
-_FORMS: dict[str, type[Form]] = {"pack": Pack, "tree": TreeForm}
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ class Trees:
         Raises:
             ArchiveError: what is wrong with it.
         """
-        archived = self._object(key, "tree")
+        archived = self._object(key, TreeForm)
         self.version(str(archived.header["version"]))
         if tree_key(archived.header["version"]) != key:
             raise ObjectCorrupt(f"{key}: is version {archived.header['version']}")
@@ -277,18 +274,19 @@ class Trees:
             self._spots.put(base, spots)
         return spots
 
-    def _read(self, version: str, above: frozenset[str] = frozenset()) -> Version:
+    def _read(self, version: str, above: Iterable[str] = ()) -> Version:
         """A version from its object and those that it leans on; ``above`` are those that lean on
         it as their base.
         """
         chain: list[ArchivedObject] = []
-        at = version
+        at, seen = version, set(above)
         while True:
             key = tree_key(at)
             # A header that somebody made may lead in a circle.
-            if at in above or any(one.key == key for one in chain):
+            if at in seen:
                 raise ObjectCorrupt(f"{key}: leans on itself")
-            archived = self._object(key, "tree")
+            seen.add(at)
+            archived = self._object(key, TreeForm)
             chain.append(archived)
             if not archived.header.get("base") or archived.part("all"):
                 break
@@ -305,7 +303,7 @@ class Trees:
         changes = _entries(last, "all")
         below = self._versions.get(base)
         if below is None:
-            below = self._know(self._read(base, above | {at, version}))
+            below = self._know(self._read(base, seen))
         start = Version(
             below.tree.changed(changes), base, last.header["depth"], _new_spots(changes)
         )
@@ -321,16 +319,14 @@ class Trees:
             raise ObjectCorrupt(f"{tree_key(version)}: what it lists is another version")
         return start
 
-    def _object(self, key: str, kind: str) -> ArchivedObject:
-        archived = unseal(key, self._store.get(key), kind)
-        _FORMS[kind].read(archived)
-        return archived
+    def _object(self, key: str, form: type[Form]) -> ArchivedObject:
+        return form.opened(key, self._store.get(key))
 
     def _data_of(self, key: str) -> bytes:
         data = self._data.get(key)
         if data is None:
-            kind = "pack" if key.startswith(_PACKS) else "tree"
-            data = self._object(key, kind).frame("data")
+            form = Pack if key.startswith(_PACKS) else TreeForm
+            data = self._object(key, form).frame("data")
             if len(data) <= _KEPT_BYTES:
                 self._data.put(key, data)
         return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx2
@@ -32,11 +33,7 @@ class HttpClient(httpx2.AsyncClient):
             await response.aclose()
         if body is None or not _is_error(body):
             error = {"code": INTERNAL_ERROR, "message": _told(response, body or b"")}
-            body = (
-                JSONRPCError.model_validate({"jsonrpc": "2.0", "id": None, "error": error})
-                .model_dump_json()
-                .encode()
-            )
+            body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
         return httpx2.Response(
             response.status_code,
             headers={"content-type": "application/json"},

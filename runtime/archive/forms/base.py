@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, Field, GetJsonSchemaHandler, PrivateAttr, ValidationError
 from pydantic_core import CoreSchema
 
-from runtime.archive.container import ArchivedObject
+from runtime.archive.container import ArchivedObject, unseal
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ObjectCorrupt
 from runtime.base.values import Later, LeftOut, StepRef, Value
@@ -102,6 +102,18 @@ class Form(Value):
     def required(cls) -> tuple[str, ...]:
         """The fields that every header of this kind has, of whichever release."""
         return _required(cls)
+
+    @classmethod
+    def opened(cls, key: str, data: bytes) -> ArchivedObject:
+        """What ``unseal`` gives, whose header has what this kind has: readers need not ask for each
+        field.
+
+        Raises:
+            ObjectCorrupt: as ``unseal``; also if the header is none of this kind.
+        """
+        archived = unseal(key, data, cls.model_fields["kind"].default)
+        cls.read(archived)
+        return archived
 
     @classmethod
     def check_complete(cls, archived: ArchivedObject) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from runtime.archive.container import FORMAT, ArchivedObject, unseal
+from runtime.archive.container import FORMAT, ArchivedObject
 from runtime.archive.forms.attempt import Attempt
 from runtime.archive.forms.base import Form, unlike
 from runtime.archive.forms.end import End
@@ -46,15 +46,8 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 
 
 def opened(key: str, data: bytes, kind: str) -> ArchivedObject:
-    """What ``unseal`` gives, whose header has what its kind has: readers need not ask for each
-    field.
-
-    Raises:
-        ObjectCorrupt: as ``unseal``; also if the header is none of the kind.
-    """
-    archived = unseal(key, data, kind)
-    KINDS[kind].read(archived)
-    return archived
+    """An object of a kind whose name alone is known. Errors as ``Form.opened``."""
+    return KINDS[kind].opened(key, data)
 
 
 def check_header(archived: ArchivedObject) -> None:
