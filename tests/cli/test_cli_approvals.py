@@ -10,19 +10,16 @@ import sys
 from typing import Any
 
 import pytest
-from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import Client
 
 from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.verify import damage, verify_job
-from runtime.base.home import state_home
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
-from runtime.server.embedded import NAMESPACE, ensure_server
 from tests.cli.command_line import ROOT, CommandLine, script, wait_for
 from tests.cli.json_shapes import misfits
+from tests.cli.test_cli_retry import connected
+from tests.reset_by_hand import reset_by_hand
 
 TOOLS = """
 from pathlib import Path
@@ -159,23 +156,13 @@ def test_taken_back_by_hand_to_behind_the_question(cli: CommandLine) -> None:
 
 async def _reset_to_the_end(workflow_id: str) -> None:
     """Reset a job to where it is."""
-    server = await ensure_server(state_home())
-    client = await Client.connect(server.address, namespace=NAMESPACE)
+    client = await connected()
     tasks = [
         event.event_id
         async for event in client.get_workflow_handle(workflow_id).fetch_history_events()
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
     ]
-    await client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=workflow_id),
-            reason="a test",
-            workflow_task_finish_event_id=tasks[-1],
-            request_id="by-hand",
-        ),
-        retry=True,
-    )
+    await reset_by_hand(client, workflow_id, tasks[-1])
 
 
 def test_rejected_with_a_reason(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,36 +8,11 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import CommandLine, script, wait_for
-from tests.cli.test_cli_approvals import asked
+from tests.cli.test_cli_approvals import asked, ran
 from tests.cli.test_cli_lost import lose_the_database
+from tests.gated_tools import TOOLS
 
 pytestmark = [pytest.mark.server, pytest.mark.kill]
-
-TOOLS = """
-import time
-from pathlib import Path
-from holdfast import tool
-here = Path(__file__).parent
-
-def ran(what: str) -> str:
-    with (here / "ran").open("a") as file:
-        file.write(what + "\\n")
-    while not what.startswith("first") and not (here / "gate").exists():
-        time.sleep(0.05)
-    return what
-
-@tool(effect="once")
-def pay(to: str) -> str:
-    return ran(to)
-
-@tool(approval="always", effect="once")
-def ask(to: str) -> str:
-    return ran(to)
-
-@tool
-def look(at: str) -> str:
-    return ran(at)
-"""
 
 UNKNOWN = "try:\n    got += ' ' + {call}\nexcept OutcomeUnknown as error:\n    got += ' unknown'"
 
@@ -48,11 +23,6 @@ def _begin(cli: CommandLine, *statements: str, settings: str = "") -> tuple[Path
     tools = "tools: ['mine:pay', 'mine:ask', 'mine:look']"
     jobs = cli.jobs(f"id: a, model: scripted/a.json, {tools}{settings}", batch="b")
     return jobs, cli.start("run", jobs, "--json")
-
-
-def _ran(cli: CommandLine) -> list[str]:
-    path = cli.path / "ran"
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def _lost(cli: CommandLine, running: Any) -> None:
@@ -80,24 +50,24 @@ def _came_to(cli: CommandLine, jobs: Path, turns: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("before", "call", "came_to", "ran"),
+    ("before", "call", "came_to", "calls"),
     [
         ((), "pay('ann')", "first unknown", ["first", "ann"]),
         (("x = 1",), "look('bob')", "first bob", ["first", "bob", "bob"]),
     ],
 )
 def test_a_call_under_way_is_as_its_tool_says(
-    own_cli: CommandLine, before: tuple[str, ...], call: str, came_to: str, ran: list[str]
+    own_cli: CommandLine, before: tuple[str, ...], call: str, came_to: str, calls: list[str]
 ) -> None:
     """One that runs at most once has an unknown outcome, another is made again; what was done
     before it is not done again.
     """
     statement = "got = look('first')\n" + UNKNOWN.format(call=call)
     jobs, running = _begin(own_cli, *before, statement)
-    wait_for(lambda: len(_ran(own_cli)) == 2, "the call", running)
+    wait_for(lambda: len(ran(own_cli)) == 2, "the call", running)
     _lost(own_cli, running)
     assert _came_to(own_cli, jobs, len(before) + 2) == came_to
-    assert _ran(own_cli) == ran
+    assert ran(own_cli) == calls
 
 
 def test_a_question_after_a_call_is_asked_again(own_cli: CommandLine) -> None:
@@ -109,7 +79,7 @@ def test_a_question_after_a_call_is_asked_again(own_cli: CommandLine) -> None:
     wait_for(lambda: own_cli("approve", "b/a").code == 0, "the question", running)
     done = own_cli.finished(running)
     assert (done.code, done.summary()["a"]["result"]) == (0, "first ann"), done.err
-    assert _ran(own_cli) == ["first", "ann"]
+    assert ran(own_cli) == ["first", "ann"]
     assert own_cli("verify", "--all").code == 0
 
 
@@ -118,10 +88,10 @@ def test_a_call_that_was_approved_is_not_asked_about_again(own_cli: CommandLine)
     jobs, running = _begin(own_cli, "got = look('first')\n" + UNKNOWN.format(call="ask('ann')"))
     asked(own_cli, "b", running)
     assert own_cli("approve", "b/a").code == 0
-    wait_for(lambda: len(_ran(own_cli)) == 2, "the call", running)
+    wait_for(lambda: len(ran(own_cli)) == 2, "the call", running)
     _lost(own_cli, running)
     assert _came_to(own_cli, jobs, 2) == "first unknown"
-    assert _ran(own_cli) == ["first", "ann"]
+    assert ran(own_cli) == ["first", "ann"]
 
 
 def test_a_command_under_way_runs_again(own_cli: CommandLine) -> None:
@@ -133,7 +103,7 @@ def test_a_command_under_way_runs_again(own_cli: CommandLine) -> None:
         f"write('a', 'text')\ngot = sh({wait!r}).stdout",
         settings=", workspace: {from: ./ws, write: true, sandbox: none}",
     )
-    wait_for(lambda: _ran(own_cli) == ["ran"], "the command", running)
+    wait_for(lambda: ran(own_cli) == ["ran"], "the command", running)
     _lost(own_cli, running)
     assert _came_to(own_cli, jobs, 2) == "text"
-    assert _ran(own_cli) == ["ran", "ran"]
+    assert ran(own_cli) == ["ran", "ran"]

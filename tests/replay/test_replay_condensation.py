@@ -9,14 +9,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
 from runtime.archive.forgetting import forgettings
 from runtime.archive.job import JobArchive
 from runtime.base.spec.models import CondenserSpec
 from runtime.job.stops import JobStatus
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
+from tests.reset_by_hand import reset_by_hand
 from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -95,24 +94,13 @@ async def test_a_reset_keeps_what_was_forgotten_before_it(stage: Stage) -> None:
     assert told[0].turn < turn
     step = archive.find_step(outcome.run, turn)
     assert step is not None
-    reset = await stage.client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=stage.client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=stage.started[0], run_id=outcome.run),
-            reason="test",
-            request_id=f"reset-{stage.batch}",
-            workflow_task_finish_event_id=step.reset_event_id,
-        ),
-        retry=True,
-    )
-    again = await stage.client.get_workflow_handle(stage.started[0], run_id=reset.run_id).result()
+    run = await reset_by_hand(stage.client, stage.started[0], step.reset_event_id)
+    again = await stage.client.get_workflow_handle(stage.started[0], run_id=run).result()
     assert again["status"] == JobStatus.SUCCEEDED
-    assert (
-        archive.end(reset.run_id).result == archive.end(outcome.run).result == sum(range(1, TURNS))
-    )
-    assert _forgotten(archive, reset.run_id) == before
-    assert timeline(archive, reset.run_id) == timeline(archive, outcome.run)
-    written = [one.condensation.summary for one in forgettings(archive, reset.run_id)]
+    assert archive.end(run).result == archive.end(outcome.run).result == sum(range(1, TURNS))
+    assert _forgotten(archive, run) == before
+    assert timeline(archive, run) == timeline(archive, outcome.run)
+    written = [one.condensation.summary for one in forgettings(archive, run)]
     assert written[0] == told[0].condensation.summary, (
         "what stood before the reset is the same step"
     )

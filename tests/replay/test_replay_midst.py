@@ -14,32 +14,11 @@ from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.tools.host import describe_tool
 from tests.eventually import eventually
+from tests.gated_tools import TOOLS
 from tests.replay.replays import fork_job, reexecution, replayed, rerun
 from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
-
-TOOLS = """
-import time
-from pathlib import Path
-from holdfast import tool
-here = Path(__file__).parent
-
-def ran(what: str) -> str:
-    with (here / "ran").open("a") as file:
-        file.write(what + "\\n")
-    while not what.startswith("first") and not (here / "gate").exists():
-        time.sleep(0.02)
-    return what
-
-@tool(effect="once")
-def pay(to: str) -> str:
-    return ran(to)
-
-@tool
-def look(at: str) -> str:
-    return ran(at)
-"""
 
 PAYS = """
 got = look('first')

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from stage import Stage, activities_of, events_of
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import WorkflowHandle
 
 from runtime.archive.job import JobArchive
@@ -19,6 +17,7 @@ from runtime.base.workflow_ids import job_workflow_id
 from runtime.interpreter.spawning import SpawnRequest
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually, until_phase
+from tests.reset_by_hand import reset_by_hand
 from workflows.messages import JobOrder, JobOutcome, Note
 from workflows.sub_jobs import name_of
 
@@ -143,7 +142,7 @@ async def test_a_job_that_is_reset_finds_its_sub_job(stage: Stage) -> None:
     [run] = archive.runs()
     step = archive.find_step(run, 1)
     assert step is not None
-    await reset(stage, handle, step.reset_event_id)
+    await reset_by_hand(stage.client, handle.id, step.reset_event_id)
     await eventually(lambda: len(archive.runs()) == 2, "the job runs anew")
     again: WorkflowHandle[Any, JobOutcome] = stage.client.get_workflow_handle(
         handle.id, result_type=JobOutcome
@@ -157,20 +156,6 @@ async def test_a_job_that_is_reset_finds_its_sub_job(stage: Stage) -> None:
     assert outcome.lent is not None
     assert outcome.lent.turns == 2
     assert archive.end(outcome.run).result.startswith("# Status\n\nsucceeded: finished, 2 turns")  # type: ignore[union-attr]
-
-
-async def reset(stage: Stage, handle: WorkflowHandle[Any, Any], event: int) -> None:
-    """Take a job back, as Temporal's own command does."""
-    await stage.client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=stage.client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id),
-            reason="a test",
-            workflow_task_finish_event_id=event,
-            request_id=f"reset-{event}",
-        ),
-        retry=True,
-    )
 
 
 async def test_a_job_that_ends_cancels_its_sub_jobs(stage: Stage) -> None:
@@ -389,7 +374,7 @@ async def test_a_job_that_is_reset_while_it_is_paused_has_its_sub_job_go_on(stag
     await until_told(child)
     await child.signal("message", Note.of("Go on."))
     await until_phase(child, "paused")
-    await reset(stage, handle, step.reset_event_id)
+    await reset_by_hand(stage.client, handle.id, step.reset_event_id)
     again: WorkflowHandle[Any, JobOutcome] = stage.client.get_workflow_handle(
         handle.id, result_type=JobOutcome
     )
