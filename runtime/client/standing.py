@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -164,9 +163,8 @@ async def _trouble(client: Client, description: WorkflowExecutionDescription) ->
                 else None
             )
             wait = (comes - datetime.now(UTC)).total_seconds() if comes is not None else 0.0
-            # Of a worker that died, others have told, outside of its activity.
-            own = in_activity(client, description.id, pending.activity_id)
-            error = await _told(pending.last_failure, (own, client.data_converter))
+            converter = in_activity(client, description.id, pending.activity_id)
+            error = await _told(pending.last_failure, converter)
             return Trouble(error, pending.attempt, max(wait, 0.0))
     task = description.raw_description.pending_workflow_task
     if task.attempt >= STUCK_ATTEMPTS:
@@ -178,14 +176,13 @@ async def _trouble(client: Client, description: WorkflowExecutionDescription) ->
     return None
 
 
-async def _told(failure: Failure, converters: Iterable[DataConverter]) -> str:
-    """A failure's kind and message, which may be encrypted for one of some readers."""
+async def _told(failure: Failure, converter: DataConverter) -> str:
+    """A failure's kind and message, which may be encrypted."""
     kind, message = failure.application_failure_info.type, failure.message
-    for converter in converters if failure.HasField("encoded_attributes") else ():
+    if failure.HasField("encoded_attributes"):
         with suppress(NotSigned):
             decoded = await converter.decode_failure(failure)
             message = decoded.message if isinstance(decoded, FailureError) else str(decoded)
-            break
     return f"{kind}: {message}" if kind else message
 
 

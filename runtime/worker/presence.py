@@ -28,12 +28,13 @@ from filelock import FileLock, Timeout
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client
+from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
 from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS
-from runtime.server.authentic import NotSigned
+from runtime.server.authentic import NotSigned, in_activity, place_of_activity
 from runtime.server.gathered import gathered
 from runtime.worker.beside import stopped
 from runtime.worker.sticky import release
@@ -181,7 +182,7 @@ async def _calls_of(client: Client, job: str, run: str, identity: str) -> list[_
             run,
             pending.activity_id,
             runs_programs=pending.activity_type.name in _HANDS,
-            deaths=1 + await _deaths_before(client, pending),
+            deaths=1 + await _deaths_before(in_activity(client, job, pending.activity_id), pending),
         )
         for pending in description.raw_description.pending_activities
         if pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
@@ -195,7 +196,7 @@ async def _fail(client: Client, call: _Call, error: ApplicationError) -> int:
         workflow_id=call.job, run_id=call.run, activity_id=call.id
     )
     try:
-        await handle.fail(error)
+        await handle.with_context(place_of_activity(client, call.job, call.id)).fail(error)
     except RPCError as gone:
         # The job, or the activity, has ended in the meantime.
         if gone.status is not RPCStatusCode.NOT_FOUND:
@@ -222,10 +223,10 @@ def _death(call: _Call, identity: str, *, alone: bool, waits: bool) -> Applicati
     )
 
 
-async def _deaths_before(client: Client, pending: PendingActivityInfo) -> int:
+async def _deaths_before(converter: DataConverter, pending: PendingActivityInfo) -> int:
     """How many workers in a row had died when the last try of an activity failed."""
     try:
-        failed = await client.data_converter.decode_failure(pending.last_failure)
+        failed = await converter.decode_failure(pending.last_failure)
     # Written by none of ours: who has no key may not say how often one died.
     except NotSigned:
         return 0

@@ -16,6 +16,7 @@ from typing import Any
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
+from temporalio.converter import DataConverter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from runtime.archive.job import JobArchive
@@ -167,21 +168,21 @@ class Stage:
         for workflow_id in self.started:
             history = await self.client.get_workflow_handle(workflow_id).fetch_history()
             try:
-                await replayer().replay_workflow(history)
+                await replayer(converter=self.client.data_converter).replay_workflow(history)
             except Exception as error:
                 # The server, and the history with it, is gone with the tests.
                 error.add_note(told(history))
                 raise
 
 
-def replayer(home: Home | None = None) -> Replayer:
+def replayer(home: Home | None = None, converter: DataConverter = CONVERTER) -> Replayer:
     """A replayer of Holdfast's workflows, as they ran on the embedded server of ``home``, else on a
-    server of tests.
+    server of tests, for clients with ``converter``.
     """
     return Replayer(
         workflows=[JobWorkflow, BatchWorkflow],
         namespace="default" if home is None else NAMESPACE,
-        data_converter=CONVERTER if home is None else signed_converter(key_of(home)),
+        data_converter=converter if home is None else signed_converter(key_of(home)),
         interceptors=[Door()],
         workflow_runner=UnsandboxedWorkflowRunner(),
         # The default is made by compiling every module that is imported, which takes seconds.

@@ -14,16 +14,20 @@ import pytest
 from filelock import FileLock
 from stage import Stage
 from temporalio.api.enums.v1 import EventType, PendingActivityState, TaskQueueKind
-from temporalio.client import WorkflowHandle
+from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
 from runtime.base.spec.models import ToolSpec
+from runtime.base.values import JobKey
+from runtime.client.standing import run_standing
 from runtime.job.stops import JobStatus
+from runtime.server.authentic import EncryptionKeys, codec, signed_converter
 from runtime.worker import presence
 from runtime.worker.presence import bury, present
 from runtime.worker.worker import make_worker
 from tests.eventually import eventually
+from tests.servers.temporal_server import KEY
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -196,6 +200,69 @@ async def test_a_tool_in_whose_calls_workers_die_ends_its_own_job(
     assert outcome.status is JobStatus.FAILED
     assert outcome.reason.startswith("turn 1: WorkerKilled: 3 workers in a row died in this call")
     assert made_calls(stage) == "call\n" * 3
+
+
+async def test_what_is_told_of_a_worker_that_died_is_encrypted_for_its_call(
+    tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By who buried it, so that whoever reads the call's failure can read that too."""
+    monkeypatch.setattr(presence, "MOST_DEATHS", 2)
+    encrypted = signed_converter(KEY, EncryptionKeys((("one", b"k" * 32),)))
+    stage.client = await Client.connect(stage.address, data_converter=encrypted)
+    home = Home(tmp_path / "home")
+    tool = deadly(stage)
+    stage.queue += "-encrypted"
+    async with make_worker(
+        stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
+    ):
+        handle = await stage.start(stage.spec(["kill()", "finish(1)"], tools=(tool,)))
+        assert await died(stage, home, calls=1) == 1
+        key = JobKey(batch=stage.batch, job="job-1")
+        trouble = (await run_standing(stage.client, key, await handle.describe())).trouble
+        assert trouble is not None
+        assert trouble.error == "WorkerDied: its worker 1@here-dead died"
+        assert await died(stage, home, calls=2) == 1
+        outcome = await handle.result()
+    assert outcome.reason.startswith("turn 1: WorkerKilled: 2 workers in a row died in this call")
+
+
+FAILS_ONCE = """
+import time
+from pathlib import Path
+
+def respond(messages):
+    calls = Path(__file__).with_suffix(".calls")
+    calls.write_text((calls.read_text() if calls.exists() else "") + "call\\n")
+    if calls.read_text().count("call") == 2:
+        time.sleep(20)
+    return {"code": "finish(1)", "fail": {"status": 500, "message": "busy"}, "times": 1}
+"""
+
+
+async def test_a_worker_that_died_after_a_failed_call_is_buried_without_a_warning(
+    tmp_path: Path,
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What its call said before is signed by a worker of this key, and nobody's forgery."""
+    # Each refusal is logged once in a process.
+    monkeypatch.setattr(codec, "_told", set())
+    script = stage.path / "fails.py"
+    script.write_text(FAILS_ONCE)
+    calls = script.with_suffix(".calls")
+    stage.queue += "-failed"
+    async with make_worker(
+        stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
+    ):
+        handle = await stage.start(stage.spec(f"scripted/{script}"))
+        await eventually(
+            lambda: calls.exists() and calls.read_text() == "call\ncall\n",
+            "the model is called again",
+        )
+        assert await bury(stage.client, home_of_the_dead(tmp_path)) == 1
+        assert (await handle.result()).status is JobStatus.SUCCEEDED
+    assert "refused" not in caplog.text
 
 
 async def is_scheduled(handle: WorkflowHandle[Any, Any]) -> bool:

@@ -8,7 +8,13 @@ another workflow, is refused by name.
 """
 
 from runtime.server.authentic.codec import Refusal, SigningCodec
-from runtime.server.authentic.converter import NotSigned, in_activity, in_workflow, signed_converter
+from runtime.server.authentic.converter import (
+    NotSigned,
+    in_activity,
+    in_workflow,
+    place_of_activity,
+    signed_converter,
+)
 from runtime.server.authentic.encryption import (
     KEYS,
     EncryptionKeys,
@@ -32,5 +38,6 @@ __all__ = [
     "key_of",
     "kms_keys",
     "missing_keys",
+    "place_of_activity",
     "signed_converter",
 ]

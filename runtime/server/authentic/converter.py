@@ -122,7 +122,14 @@ def in_workflow(client: Client, workflow_id: str) -> DataConverter:
 
 def in_activity(client: Client, workflow_id: str, activity_id: str) -> DataConverter:
     """As ``in_workflow``, for what an activity was given, or gave."""
-    context = ActivitySerializationContext(
+    return client.data_converter.with_context(place_of_activity(client, workflow_id, activity_id))
+
+
+def place_of_activity(
+    client: Client, workflow_id: str, activity_id: str
+) -> ActivitySerializationContext:
+    """What payloads of an activity are signed for, also where somebody else speaks for it."""
+    return ActivitySerializationContext(
         namespace=client.namespace,
         activity_id=activity_id,
         activity_type=None,
@@ -131,4 +138,3 @@ def in_activity(client: Client, workflow_id: str, activity_id: str) -> DataConve
         workflow_type=None,
         is_local=False,
     )
-    return client.data_converter.with_context(context)
