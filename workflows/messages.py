@@ -94,6 +94,9 @@ class JobOrder(Message):
     """When the time is over that the batch has, as ISO 8601 has it; empty: never."""
     asked: str = Field(default="", exclude_if=lambda asked: not asked)
     """The wish for more of the batch's budget that has no answer yet."""
+    names: str = Field(default="", exclude_if=lambda names: not names)
+    """The order by which sub-jobs are named; empty: ``id``. A job that was lost goes on by another
+    order, and finds those that it has started."""
 
 
 class Note(Message):

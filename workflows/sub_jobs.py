@@ -1,7 +1,8 @@
 """The sub-jobs of a job in Temporal: they are workflows of their own, that an activity starts.
 
-A sub-job has a name that is made of its job's, of the order by which that runs, and of what it was
-asked: so a job that is reset, and executes the statement again, finds the one that it has started.
+A sub-job has a name that is made of its job's, of the order by which that began, and of what it was
+asked: so a job that is reset, or goes on after it was lost, and executes the statement again, finds
+the one that it has started.
 """
 
 from __future__ import annotations
@@ -245,7 +246,7 @@ def name_of(order: JobOrder, request: SpawnRequest) -> str:
     """The name of a sub-job of the job that ``order`` runs: no other run of that order, and no
     other statement, has another one for the same question.
     """
-    asked = digest_of([str(order.key), order.id, request.call, request.number])
+    asked = digest_of([str(order.key), order.names or order.id, request.call, request.number])
     return f"{order.key.job[:NAME_CHARS]}.{asked.removeprefix('sha256:')[:DIGEST_CHARS]}"
 
 

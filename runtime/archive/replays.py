@@ -57,6 +57,27 @@ def claim_replay(archive: JobArchive, identity: str, run: str) -> dict[str, Any]
     return dict(ordered.header["order"]) if claim.header["run"] == run else None
 
 
+def order_begun_by(archive: JobArchive) -> str:
+    """The order by which a job was begun last. One by which it went on out of its own archive, as
+    it was lost, began nothing. Empty if the archive does not say.
+
+    Raises:
+        ObjectCorrupt: if a definition or such an order is damaged.
+    """
+    for key in reversed(list(archive.store.list(f"{archive.prefix}/definition/"))):
+        begun_by = str(archive.objects.get(key, "definition").header.get("order", ""))
+        if not begun_by:
+            return ""
+        try:
+            ordered = archive.objects.get(_key(archive, begun_by), "replay")
+        except ObjectMissing:
+            return begun_by
+        source = ordered.header["order"].get("source") or {}
+        if (source.get("batch"), source.get("job")) != (archive.job.batch, archive.job.job):
+            return begun_by
+    return ""
+
+
 def replays(archive: JobArchive) -> list[Replay]:
     """The replays of a job, by the time of their order.
 

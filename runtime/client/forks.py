@@ -27,7 +27,7 @@ from runtime.archive.forms import End
 from runtime.archive.gaps import check_turns
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import turn_record
-from runtime.archive.replays import write_replay
+from runtime.archive.replays import order_begun_by, write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound
 from runtime.base.failpoints import failpoint
@@ -308,6 +308,7 @@ def _order_of(
             ended=ended,
         ),
         routes=Routes(archive=archive_id(store), roles=split) if queues or split else None,
+        names=order_begun_by(archive) if name == source.job else "",
     )
 
 

@@ -9,6 +9,7 @@ from activities._taken_over import take_over
 from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_stream
+from runtime.archive.replays import order_begun_by, write_replay
 from runtime.archive.stores import MemoryStore
 from runtime.base.values import JobKey
 
@@ -67,3 +68,27 @@ def test_of_a_statement_that_ran_on_in_another_run() -> None:
     _turn(written, "b", 2)
     written.archive.write_effect("b", 1, 1, {"value": "after"})
     assert _taken(written, "b", 1) == {0: "before", 1: "after"}
+
+
+def _begun(archive: JobArchive, order: str, source: JobKey | None = None) -> None:
+    """A run begins by an order, out of the archive of ``source`` if there is one."""
+    if source is not None:
+        ordered = {"id": order, "source": {**source.model_dump(), "run": "a"}}
+        write_replay(archive, order, ordered, "2026-11-28T00:00:00+00:00")
+    archive.write_definition({"id": archive.job.job}, order=order, run=f"run of {order}")
+
+
+def test_the_order_by_which_a_job_was_begun() -> None:
+    """It stays the one by which sub-jobs are named, however often the job was lost and went on."""
+    archive = JobArchive(MemoryStore(), "b", "j")
+    assert order_begun_by(archive) == ""
+    _begun(archive, "new")
+    for order in ("lost", "lost again"):
+        _begun(archive, order, archive.job)
+        assert order_begun_by(archive) == "new"
+    _begun(archive, "after run of new")
+    assert order_begun_by(archive) == "after run of new"
+    fork = JobArchive.of(archive.store, OTHER)
+    _begun(fork, "fork", archive.job)
+    _begun(fork, "fork lost", fork.job)
+    assert order_begun_by(fork) == "fork"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from runtime.archive import keys
 from tests.cli.command_line import CommandLine, script, wait_for
 from tests.cli.test_cli_approvals import asked, ran
 from tests.cli.test_cli_lost import lose_the_database
@@ -107,3 +108,50 @@ def test_a_command_under_way_runs_again(own_cli: CommandLine) -> None:
     _lost(own_cli, running)
     assert _came_to(own_cli, jobs, 2) == "text"
     assert ran(own_cli) == ["ran", "ran"]
+
+
+FAMILY = """
+GATE = {gate!r}
+PARENT = ["a = spawn('Below.')\\nlook('ann')", "wait_for(a)", "finish(a.text)"]
+
+def respond(messages):
+    n = sum(m["role"] == "assistant" for m in messages)
+    if "Below." not in str(messages[1]["content"]):
+        return {{"code": PARENT[n]}}
+    import os
+    delay = 600 if n and not os.path.exists(GATE) else 0
+    return {{"code": "x = 1" if n == 0 else "finish('below')", "delay": delay}}
+"""
+
+
+def test_a_sub_job_that_was_started_and_not_recorded_is_taken_over(own_cli: CommandLine) -> None:
+    """The statement finds the one that it has started, and starts no other."""
+    own_cli.write("mine.py", TOOLS)
+    own_cli.write("family.py", FAMILY.format(gate=str(own_cli.path / "gate")))
+    jobs = own_cli.jobs(
+        "id: a, model: scripted/family.py, tools: ['mine:look'], spawn: {max: 2}", batch="b"
+    )
+    running = own_cli.start("run", jobs, "--json")
+
+    def below() -> list[tuple[str, str, int]]:
+        rows = own_cli("ls", "b", "--json").json()
+        return [(row["job"], row["status"], row["turns"]) for row in rows if row["parent"]]
+
+    wait_for(
+        lambda: ran(own_cli) == ["ann"] and [turns for *_, turns in below()] == [1],
+        "the sub-job's turn",
+        running,
+    )
+    [(name, *_)] = below()
+    running.kill()
+    own_cli.finished(running)
+    # As where the worker is killed between the start and the record of it.
+    run = own_cli.archive("b", "a").runs()[-1]
+    (own_cli.home / "archive" / keys.effect_key("b/a", run, 1, 0)).unlink()
+    lose_the_database(own_cli)
+    own_cli.write("gate", "")
+    done = own_cli("run", jobs, "--from-archive", "--json")
+    assert done.code == 0, done.err
+    assert "below" in done.summary()["a"]["result"]
+    assert below() == [(name, "succeeded", 2)]
+    assert own_cli("verify", "--all").code == 0
