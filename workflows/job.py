@@ -169,7 +169,8 @@ class JobWorkflow(Ordered):
             statement = self.job.receive(reply, clock, writes=patched(WRITES), exact=patched(EXACT))
             if statement is not None:
                 await self.execute(statement)
-                self.job.record(statement, self.moment.now)
+                asleep = self.replaying.fell_asleep(clock, effects=len(statement.effects))
+                self.job.record(statement, self.moment.now, asleep)
             self.replaying.compare()
             await self.go_on()
         if self.checking.wants(stop):

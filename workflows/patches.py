@@ -28,7 +28,10 @@ CUT = "a-deadline-approves-nothing"
 EXACT = "spawn-tells-exact-amounts"
 """A refusal of ``spawn`` tells what can be lent to the last digit."""
 
-AT_START = (EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
+SLEPT = "a-sleep-goes-on-with-its-rest"
+"""A job that goes on out of the archive where another run of it slept sleeps what is left."""
+
+AT_START = (SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """

@@ -31,6 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.comparing import Comparison
     from workflows.messages import Origin
     from workflows.moment import Moment
+    from workflows.patches import SLEPT, patched
 
 
 class Replaying:
@@ -171,6 +172,14 @@ class Replaying:
         if self._goes_on_with(self._moment.job.turn):
             self._moment.answers.effect = None
             self._moment.job.ledger.repeats = False
+
+    def fell_asleep(self, clock: float, *, effects: int) -> float | None:
+        """When the job fell asleep behind a statement that goes on, and whose clock stood so: at
+        once, if it had no ``effects``. None if that is not known, or is now.
+        """
+        if effects or not self._goes_on_with(self._moment.job.turn) or not patched(SLEPT):
+            return None
+        return min(clock, self._moment.now)
 
     def compare(self) -> None:
         """Compare the statement with its record, unless it is an edited one.

@@ -580,9 +580,9 @@ class Job:
             self.desk, parsed.statement, parsed.tool_call_id, now, lend, writes=writes
         )
 
-    def record(self, statement: JobStatement, now: float) -> None:
+    def record(self, statement: JobStatement, now: float, asleep: float | None = None) -> None:
         """Append the statement's execution and its events; a ``finish`` in a statement that ended
-        well ends the job.
+        well ends the job. ``asleep``: a sleep that it asked for has begun then, and not ``now``.
         """
         execution, views = statement.close(now)
         self.desk.session = statement.session
@@ -623,7 +623,7 @@ class Job:
         # Taken whatever became of the statement: a failed one's waits must not be found by the
         # next.
         if (waits := self.graph.take_waits()) and execution.status is ExecutionStatus.OK:
-            self.sleeping.fall_asleep(self.graph, waits, now)
+            self.sleeping.fall_asleep(self.graph, waits, now if asleep is None else asleep)
         if (finished := statement.finished()) is not None:
             self._finished = Stop(
                 JobStatus.SUCCEEDED, "finished", finished.result, patch=finished.patch

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowHandle
 
 from activities.record import RunName
 from runtime.archive.job import JobArchive
+from runtime.archive.recorded import replied_at
 from runtime.archive.verify import damage, verify_job
-from runtime.base.spec.models import ToolSpec
+from runtime.base.spec.models import Budget, ToolSpec
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.tools.host import describe_tool
-from tests.eventually import eventually
+from tests.eventually import eventually, until_phase
 from tests.gated_tools import TOOLS
 from tests.replay.replays import fork_job, reexecution, replayed, rerun
 from tests.workflow.stage import Stage
+from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -40,6 +46,16 @@ def _ran(path: Path) -> list[str]:
 
 def _newest(stage: Stage, archive: JobArchive) -> RunName:
     return RunName(batch=stage.batch, job=archive.job.job, run=archive.runs()[-1])
+
+
+async def _timers(handle: WorkflowHandle[Any, Any]) -> list[float]:
+    """The seconds of each timer of a run."""
+    started = [
+        event.timer_started_event_attributes.start_to_fire_timeout
+        for event in (await handle.fetch_history()).events
+        if event.event_type == EventType.EVENT_TYPE_TIMER_STARTED
+    ]
+    return [one.ToTimedelta().total_seconds() for one in started]
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
@@ -73,3 +89,33 @@ async def test_a_fork_goes_on_with_the_statement(stage: Stage, cancelled: bool) 
         stage, "fork", reexecution(stage, "fork", forked.run, 2, frozen=True)
     )
     assert (again.status, differences) == (JobStatus.SUCCEEDED, [])
+
+
+async def test_a_fork_of_a_job_that_sleeps_sleeps_the_rest(stage: Stage) -> None:
+    """Its sleep counts from the same moment, and what has passed until the fork began is over."""
+    long = 600
+    budget = Budget(wall_seconds=2 * long)
+    spec = stage.spec(["x = 1", f"wait({long})", "finish(x)"], id="job", budget=budget)
+    handle = await stage.start(spec)
+    archive = stage.archive(spec)
+    await until_phase(handle, "asleep")
+    asked = replied_at(archive.find_step(archive.runs()[-1], 2))
+    await eventually(lambda: time.time() > asked + 2, "some of the sleep is over")
+    source = _newest(stage, archive)
+    made = await fork_job(stage, source, 3, "fork", rerun(stage, "job", source.run, 3))
+    forked = stage.client.get_workflow_handle(stage.started[-1])
+    began = (await forked.describe()).start_time.timestamp()
+    slept: list[float] = []
+
+    async def asleep() -> bool:
+        # Behind the one with which a job falls asleep, see ``Asleep``.
+        slept[:] = (await _timers(forked))[1:]
+        return bool(slept)
+
+    await eventually(asleep, "the fork sleeps")
+    assert slept[0] <= long - (began - asked)
+    for one in (handle, forked):
+        await one.signal("message", Note.of("Wake up."))
+    assert (await handle.result()).status is JobStatus.SUCCEEDED
+    outcome = await outcome_of_reset(stage.client, made)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 3)
