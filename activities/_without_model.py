@@ -29,7 +29,8 @@ def reply_without_model(
     did.
 
     The step itself says that nothing was spent, and its request that no model was called. Where
-    the statement goes on, whose clock stood there, its time is that of the record's reply.
+    the statement goes on, whose clock stood there, its time is that of the record's reply; where a
+    record answers for the world, it names the time of the record's clock.
 
     Raises:
         NotFound: if the record has no such turn.
@@ -41,6 +42,7 @@ def reply_without_model(
     done = archive.find_step(run, call.turn)
     if done is None:
         now = at or datetime.now(UTC).isoformat()
+        clock = datetime.fromtimestamp(source.clock, UTC).isoformat() if source.clock else ""
         capture = Capture.EDITED if source.statement is not None else Capture.REPLAYED
         attempt = archive.begin_attempt(
             NewAttempt(
@@ -56,7 +58,14 @@ def reply_without_model(
             )
         )
         ref = archive.finish_step(
-            NewStep.like(call, run=run, attempt=attempt, reply=reply, finished_at=now)
+            NewStep.like(
+                call,
+                run=run,
+                attempt=attempt,
+                reply=reply,
+                finished_at=now,
+                clock=clock if clock != now else "",
+            )
         )
         done = archive.step(ref)
     return TurnReply(

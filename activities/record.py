@@ -104,12 +104,14 @@ class EffectName(RecordValue):
 
 class ReplySource(RecordValue):
     """A reply for which no model is called: an edited ``statement``, or that of the turn of
-    ``source``; with the time that it has there, where the statement goes on.
+    ``source``; with the time that it has there, where the statement goes on. ``clock``: the
+    statement's clock stands there (seconds since 1970), since a record answers for the world.
     """
 
     statement: str | None = None
     source: RunName | None = None
     goes_on: bool = False
+    clock: float = 0.0
 
 
 class RecordedQuestion(RecordValue):
@@ -131,11 +133,11 @@ class RecordedQuestion(RecordValue):
 class RecordedTurn(RecordValue):
     """A turn of a record: the reply, its step, and what came of it.
 
-    ``at`` is when the reply was archived (seconds since 1970). ``messages`` are the user's that the
-    turn began with. ``execution`` is the statement's; ``nodes`` are the states of nodes that
-    changed until the next call, or if ``ended`` until the run's end, without a tick, and ``events``
-    the context's until then; None if that is not recorded. ``layout`` are the digests of the
-    prompt's segments. ``interim`` is what came before its call, and ``read_of`` of its payloads
+    ``at`` is where the statement's clock stood (seconds since 1970). ``messages`` are the user's
+    that the turn began with. ``execution`` is the statement's; ``nodes`` are the states of nodes
+    that changed until the next call, or if ``ended`` until the run's end, without a tick, and
+    ``events`` the context's until then; None if that is not recorded. ``layout`` are the digests of
+    the prompt's segments. ``interim`` is what came before its call, and ``read_of`` of its payloads
     the turn and the number of the reading, and the version of the job's own workspace that was
     read.
     """

@@ -130,7 +130,9 @@ class Recorded(Live):
         self.read_of = {(turn, effect): version for turn, effect, version in record.read_of}
         self._source = order.source
         self._answers = order.answers
-        self.reply_from = ReplySource(source=order.source, goes_on=goes_on)
+        self.reply_from = ReplySource(
+            source=order.source, goes_on=goes_on, clock=record.at if order.answers else 0.0
+        )
         # Known before it runs only where the world's answers are the record's too: else it may
         # differ.
         if order.answers:

@@ -261,7 +261,10 @@ class Replaying:
             return
         answers.model = order.model
         if order.statement is not None and turn == order.start:
-            answers.reply_from = ReplySource(statement=order.statement)
+            recorded = answers.reply_from
+            answers.reply_from = ReplySource(
+                statement=order.statement, clock=recorded.clock if recorded is not None else 0.0
+            )
 
     def _follows(self, turn: int) -> bool:
         order = self.order

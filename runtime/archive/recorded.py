@@ -57,8 +57,11 @@ class TurnRecord:
 
 
 def replied_at(step: Step) -> float:
-    """When a step's reply was archived, in seconds since 1970; 0 if it does not say."""
-    return datetime.fromisoformat(step.finished_at).timestamp() if step.finished_at else 0.0
+    """When a step's reply was archived, or that of the record by whose clock its statement went, in
+    seconds since 1970; 0 if it does not say.
+    """
+    at = step.clock or step.finished_at
+    return datetime.fromisoformat(at).timestamp() if at else 0.0
 
 
 def turn_record(archive: JobArchive, run: str, turn: int) -> TurnRecord:

@@ -104,3 +104,22 @@ async def test_a_deadline_after_the_start_goes_on_from_where_it_stood(stage: Sta
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
     handle = stage.client.get_workflow_handle(stage.started[0], run_id=again.run)
     await replayer().replay_workflow(_reset_days_later(await handle.fetch_history(), 7))
+
+
+async def test_a_frozen_replay_of_a_frozen_replay_has_the_same_clock(stage: Stage) -> None:
+    """The statement's time is the first record's, through any number of replays, and so is that of
+    one that a user wrote in its place.
+    """
+    told = "from datetime import datetime\nt = datetime.now().isoformat()"
+    first, archive = await stage.run([told, "finish(t)"], id="job")
+    result = archive.end(first.run).result
+    for start in (1, 1, 2):
+        order = reexecution(stage, "job", archive.runs()[-1], start, frozen=True)
+        again, found = await replayed(stage, "job", order)
+        assert ([one.line() for one in found], archive.end(again.run).result) == ([], result)
+    order = reexecution(stage, "job", again.run, 1, frozen=True, statement=f"{told}[:-1]")
+    edited, _ = await replayed(stage, "job", order)
+    order = reexecution(stage, "job", edited.run, 1, frozen=True)
+    again, found = await replayed(stage, "job", order)
+    assert [one.line() for one in found] == []
+    assert sound(archive)

@@ -56,7 +56,8 @@ class StoredPrefix(Value):
 class StepFields(BetweenCalls):
     """What a step says that its writer knows: the reply, and what it cost.
 
-    ``failed_attempts`` is what the turn's others used.
+    ``failed_attempts`` is what the turn's others used. ``clock`` is the time at which the clock of
+    the reply's statement stands, where that is another than ``finished_at``: a record's.
     """
 
     run: str
@@ -67,6 +68,7 @@ class StepFields(BetweenCalls):
     failed_attempts: Annotated[Failed, LeftOut(attrgetter("empty"))] = Failed()
     prefix: Annotated[StoredPrefix | None, LeftOut()] = None
     finished_at: str = ""
+    clock: Annotated[str, LeftOut()] = ""
 
 
 class NewStep(StepFields, NewReceived):
