@@ -118,7 +118,22 @@ async def go_on(
     job_order = await asyncio.to_thread(
         _order_of, store, point, source.job, order, tuple(end for end in ended if end is not None)
     )
-    return await _start(client, store, point, job_order, order, batch_queue(source.batch))
+    started = await _start(client, store, point, job_order, order, batch_queue(source.batch))
+    # One that ended before the job was there has told nobody.
+    open_then = [archive for archive, end in zip(below, ended, strict=True) if end is None]
+    for end in [await asyncio.to_thread(end_in, archive) for archive in open_then]:
+        if end is not None:
+            await _tell(client, source, end)
+    return started
+
+
+async def _tell(client: Client, job: JobKey, end: SubJobEnd) -> None:
+    """Tell a job of the end of a sub-job, if it runs still. One that is told twice counts once."""
+    try:
+        await client.get_workflow_handle(job_workflow_id(job)).signal("sub_job_ended", end)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
 
 
 async def _sub_job_goes_on(
