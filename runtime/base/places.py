@@ -4,7 +4,9 @@ Python's.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -47,3 +49,26 @@ def is_directory(path: Path | str) -> bool:
 def is_file(path: Path | str) -> bool:
     """Whether a regular file is there."""
     return os.path.isfile(path)  # noqa: PTH113
+
+
+def read_regular(path: Path | str, most: int) -> bytes:
+    """The bytes of a file at whose path somebody else may have put anything: to open a pipe waits
+    for its writer, and a device may never end.
+
+    Raises:
+        IsADirectoryError: if it is a directory.
+        OSError: if it cannot be read: with ``EINVAL`` if it is no file, with ``EFBIG`` if it has
+            more than ``most`` bytes.
+    """
+    # A Path costs as much as reading.
+    with open(path, "rb", buffering=0, opener=_at_once) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        if status.st_size > most:
+            raise OSError(errno.EFBIG, f"has more than {most:,} bytes", str(path))
+        return file.readall()
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)

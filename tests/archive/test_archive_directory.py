@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from runtime.archive.catalog import archive_id
-from runtime.archive.stores import open_store, open_to_read
+from runtime.archive.stores import open_existing, open_store, open_to_read
 from runtime.archive.stores.directory import DirectoryStore
-from runtime.base.errors import ArchiveError
+from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt
 
 _WRITER = """
 import sys
@@ -98,19 +99,68 @@ DirectoryStore(Path({str(tmp_path)!r})).put_if_absent("a/b", b"x" * 100000)
 
 
 def test_leftovers_of_named_files_are_no_objects(tmp_path: Path) -> None:
-    """Where unnamed files do not exist, a killed process leaves a file that is never listed and
-    removed when it is old.
+    """Where unnamed files do not exist, a killed process leaves a file that is never listed, and
+    removed when it is old by the next that writes so.
     """
+    folder = tmp_path / ".tmp"
+    folder.mkdir()
+    young, old, other = folder / "holdfast-young", folder / "holdfast-old", folder / "other"
+    for leftover in (young, old, other):
+        leftover.write_bytes(b"half")
+        os.utime(leftover, (0, 0))
+    os.utime(young)
     store = DirectoryStore(tmp_path)
     store._unnamed = False
     assert store.put_if_absent("a/b", b"x")
     assert not store.put_if_absent("a/b", b"y")
-    young, old = tmp_path / ".tmp" / "young", tmp_path / ".tmp" / "old"
-    for leftover in (young, old):
-        leftover.write_bytes(b"half")
-    os.utime(old, (0, 0))
-    assert list(DirectoryStore(tmp_path).list("")) == ["a/b"]
-    assert (young.exists(), old.exists()) == (True, False)
+    assert list(store.list("")) == ["a/b"]
+    assert sorted(folder.iterdir()) == [young, other]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_whoever_reads_removes_nothing(tmp_path: Path, linked: bool) -> None:
+    """A directory that is no archive may have a ``.tmp`` with somebody's files; or a link there, in
+    an archive that came from elsewhere.
+    """
+    folder = tmp_path / ("elsewhere" if linked else "made/.tmp")
+    folder.mkdir(parents=True)
+    files = [folder / "mine", folder / "holdfast-mine"]
+    for file in files:
+        file.write_bytes(b"of last year")
+        os.utime(file, (0, 0))
+    if linked:
+        open_store(str(tmp_path / "made"))
+        (tmp_path / "made/.tmp").symlink_to(folder)
+        open_existing(str(tmp_path / "made"))
+    else:
+        with pytest.raises(NotFound):
+            open_existing(str(tmp_path / "made"))
+    assert all(file.exists() for file in files)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "socket", "loop", "large"])
+def test_what_is_no_file_of_ours_is_damage(tmp_path: Path, kind: str) -> None:
+    """A pipe would wait for ever for who writes to it, and a device, or a file of holes, fill the
+    memory; each is listed, and taken for a damaged object.
+    """
+    store = DirectoryStore(tmp_path)
+    assert store.put_if_absent("a/b", b"x")
+    place = tmp_path / "a/c"
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "device":
+        place.symlink_to("/dev/zero")
+    elif kind == "loop":
+        place.symlink_to(place)
+    elif kind == "large":
+        place.touch()
+        os.truncate(place, 6 << 30)
+    else:
+        os.mknod(place, stat.S_IFSOCK | 0o600)
+    assert list(store.list("")) == ["a/b", "a/c"]
+    assert not store.put_if_absent("a/c", b"y")
+    with pytest.raises(ObjectCorrupt, match="a/c: "):
+        store.get("a/c")
 
 
 def test_a_full_disk_is_an_archive_error(tmp_path: Path) -> None:
@@ -121,7 +171,7 @@ def test_a_full_disk_is_an_archive_error(tmp_path: Path) -> None:
 import resource, signal
 from pathlib import Path
 from runtime.archive.stores.directory import DirectoryStore
-from runtime.base.errors import ArchiveError
+from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 store = DirectoryStore(Path({str(tmp_path)!r}))

@@ -4,8 +4,8 @@ A file is written without a name (``O_TMPFILE``), synced, and then linked to its
 if the name is taken; then its directory is synced. So a kill at any moment leaves either the whole
 object or nothing, not even a leftover. Objects are for their owner's eyes alone (0600, in
 directories of 0700): they are what models were told. Where the file system has no ``O_TMPFILE``, a
-named file under ``.tmp`` takes its place; leftovers there are never listed and are removed a day
-later.
+named file under ``.tmp`` takes its place; leftovers there are never listed, and a process that
+writes such files removes those that are a day old.
 """
 
 from __future__ import annotations
@@ -19,15 +19,21 @@ from contextlib import suppress
 from pathlib import Path
 
 from runtime.archive.stores.tries import check_try
-from runtime.base.errors import ArchiveError, ObjectMissing
+from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
+from runtime.base.places import read_regular
 
 _TMP = ".tmp"
+_LEFTOVER = "holdfast-"
 _NO_NAMES = frozenset({"", ".", ".."})
 _LEFTOVER_AGE_S = 86_400
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
 _O_TMPFILE = getattr(os, "O_TMPFILE", None)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_MOST_BYTES = 5 << 30
+"""What S3 takes in one piece: no object has more."""
+_NOT_OURS = {errno.EINVAL, errno.EFBIG, errno.ELOOP, errno.ENXIO}
+"""How ``read_regular`` refuses a pipe or a device, a large file, a link to itself, and a socket."""
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # How file systems and old kernels refuse O_TMPFILE: open(2) names EISDIR, ENOENT and EOPNOTSUPP.
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EPERM}
@@ -51,8 +57,8 @@ class DirectoryStore:
             ) from error
         # A file without a name is given one by its place in /proc.
         self._unnamed = _O_TMPFILE is not None and Path("/proc/self/fd").is_dir()
+        self._tidied = False
         self._known: set[str] = set()
-        self._remove_leftovers()
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """See ``ObjectStore``.
@@ -91,15 +97,19 @@ class DirectoryStore:
         return created
 
     def get(self, key: str) -> bytes:
-        """See ``ObjectStore``."""
+        """See ``ObjectStore``.
+
+        Raises:
+            ObjectCorrupt: if no file of ours is there, but a pipe, a device or the like.
+        """
         path = self._name(key)
         try:
-            # A Path costs as much as reading.
-            with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-                return file.readall()
+            return read_regular(path, _MOST_BYTES)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise ObjectMissing(f"the archive has no object {key} (in {self.root})") from None
         except OSError as error:
+            if error.errno in _NOT_OURS:
+                raise ObjectCorrupt(f"{key}: {error.strerror}") from error
             raise ArchiveError(f"cannot read {path}: {error.strerror}") from error
 
     def list(self, prefix: str) -> Iterator[str]:
@@ -238,7 +248,10 @@ class DirectoryStore:
     def _write_named(self, folder: int, path: str, data: bytes) -> None:
         temporary = self.root / _TMP
         temporary.mkdir(exist_ok=True, mode=_PRIVATE_DIRECTORY)
-        descriptor, name = tempfile.mkstemp(dir=temporary)
+        if not self._tidied:
+            _remove_leftovers(temporary)
+            self._tidied = True
+        descriptor, name = tempfile.mkstemp(prefix=_LEFTOVER, dir=temporary)
         try:
             try:
                 _write_all(descriptor, data)
@@ -248,17 +261,6 @@ class DirectoryStore:
             os.link(name, os.path.split(path)[1], dst_dir_fd=folder)
         finally:
             Path(name).unlink(missing_ok=True)
-
-    def _remove_leftovers(self) -> None:
-        """Remove files that a killed process left under ``.tmp``; young ones may belong to a live
-        process.
-        """
-        oldest = time.time() - _LEFTOVER_AGE_S
-        with suppress(OSError):
-            for path in (self.root / _TMP).iterdir():
-                with suppress(FileNotFoundError):
-                    if path.stat().st_mtime < oldest:
-                        path.unlink()
 
 
 def _is_key(text: str) -> bool:
@@ -273,6 +275,20 @@ def _is_empty(folder: Path) -> bool:
             return next(listing, None) is None
     except FileNotFoundError:
         return True
+
+
+def _remove_leftovers(temporary: Path) -> None:
+    """Remove files that a killed process left; young ones may belong to a live process.
+
+    Whoever writes one does so, and nobody else: what is read need be no archive, and its ``.tmp``
+    anybody's.
+    """
+    oldest = time.time() - _LEFTOVER_AGE_S
+    with suppress(OSError):
+        for path in temporary.glob(f"{_LEFTOVER}*"):
+            with suppress(FileNotFoundError):
+                if path.lstat().st_mtime < oldest:
+                    path.unlink()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
