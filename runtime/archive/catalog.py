@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.tombstones import deleted_jobs, tombstones_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.digests import canonical_json
-from runtime.base.errors import InputError, NotFound, ObjectMissing
+from runtime.base.errors import InputError, NotFound, ObjectCorrupt, ObjectMissing
 from runtime.base.values import JobKey
 
 LAST = "last"
 _SHOWN = 8
-_ID = "_holdfast/id"
+ID = "_holdfast/id"
 
 
 def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
@@ -82,21 +82,35 @@ def find_job(store: ObjectStore, named: str) -> JobKey:
 def archive_id(store: ObjectStore) -> str:
     """The archive's own name, by which it is known under whatever address it is reached; made when
     first asked for.
+
+    Raises:
+        ObjectCorrupt: if what is there is none.
     """
     # Looked up first: where the disk is full, what is there can be told all the same.
     if (known := known_archive_id(store)) is not None:
         return known
-    store.put_if_absent(_ID, canonical_json({"id": str(uuid4())}))
+    store.put_if_absent(ID, canonical_json({"id": str(uuid4())}))
     # Read back: of two processes that ask first one has made it.
-    return str(json.loads(store.get(_ID))["id"])
+    return _id_in(store.get(ID))
 
 
 def known_archive_id(store: ObjectStore) -> str | None:
-    """The same, None where nobody asked for it yet: for those who write nothing."""
+    """The same, None where nobody asked for it yet: for those who write nothing.
+
+    Raises:
+        ObjectCorrupt: if what is there is none.
+    """
     try:
-        return str(json.loads(store.get(_ID))["id"])
-    except (ObjectMissing, ValueError, KeyError, TypeError):
+        return _id_in(store.get(ID))
+    except ObjectMissing:
         return None
+
+
+def _id_in(data: bytes) -> str:
+    try:
+        return str(UUID(json.loads(data)["id"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ObjectCorrupt(f"{ID}: is not the id of an archive") from None
 
 
 def _newest(store: ObjectStore, jobs: list[JobKey]) -> JobKey:

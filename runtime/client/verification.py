@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -73,8 +74,10 @@ async def jobs_to_verify(
     names = set(await asyncio.to_thread(all_jobs, store))
     names |= set(await asyncio.to_thread(deleted_jobs, store))
     if client is not None:
-        archive = await asyncio.to_thread(known_archive_id, store)
-        names |= set(await jobs_of(client, archive))
+        # One that is damaged is told with what jobs share.
+        with suppress(ObjectCorrupt):
+            archive = await asyncio.to_thread(known_archive_id, store)
+            names |= set(await jobs_of(client, archive))
     if head is not None:
         names |= set(head.jobs)
     return sorted(names)
