@@ -15,7 +15,7 @@ import pytest
 from runtime.archive.catalog import archive_id
 from runtime.archive.stores import open_existing, open_store, open_to_read
 from runtime.archive.stores.directory import DirectoryStore
-from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt
+from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt, ObjectMissing
 
 _WRITER = """
 import sys
@@ -171,7 +171,7 @@ def test_a_full_disk_is_an_archive_error(tmp_path: Path) -> None:
 import resource, signal
 from pathlib import Path
 from runtime.archive.stores.directory import DirectoryStore
-from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt
+from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt, ObjectMissing
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 store = DirectoryStore(Path({str(tmp_path)!r}))
@@ -223,3 +223,17 @@ def test_a_full_disk_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         open_store(url)
     with pytest.raises(ArchiveError, match="No space left on device"):
         open_to_read(str(tmp_path / "other"))
+
+
+def test_a_name_that_is_no_text_is_listed_as_one(tmp_path: Path) -> None:
+    """It is nothing of ours, and whoever tells of it, or digests it, needs a text."""
+    store = DirectoryStore(tmp_path)
+    store.put_if_absent("a/b", b"x")
+    for name in (b"a/\xff", b"\xfe/c"):
+        place = tmp_path / os.fsdecode(name)
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(b"y")
+    assert list(store.list("")) == ["a/b", "a/\\xff", "\\xfe/c"]
+    assert list(store.folders("")) == ["a", "\\xfe"]
+    with pytest.raises(ObjectMissing):
+        store.get("a/\\xff")

@@ -121,7 +121,7 @@ class DirectoryStore:
         # No key begins so, and the path could lead out of the root.
         if folder and not _is_key(folder):
             return
-        yield from self._walk(folder, prefix)
+        yield from map(_text, self._walk(folder, prefix))
 
     def folders(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``."""
@@ -134,7 +134,7 @@ class DirectoryStore:
             return
         except OSError as error:
             raise ArchiveError(f"cannot list {self.root / prefix}: {error.strerror}") from error
-        yield from (name for name in names if prefix or name != _TMP)
+        yield from (_text(name) for name in names if prefix or name != _TMP)
 
     def remove_try(self, key: str) -> None:
         """See ``Forgetting``."""
@@ -267,6 +267,13 @@ def _is_key(text: str) -> bool:
     """Whether an object, or a folder of some, may be called so: its path stays below the root."""
     parts = text.split("/")
     return _NO_NAMES.isdisjoint(parts) and parts[0] != _TMP and "\0" not in text
+
+
+def _text(name: str) -> str:
+    """What a file is called in a listing, of which all else is text: what is no UTF-8 is escaped.
+    No key is called so, and nothing can be read by it.
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _is_empty(folder: Path) -> bool:
