@@ -34,7 +34,7 @@ from functools import cached_property
 from typing import Any
 
 from runtime.archive.dictionaries import WIRE_DICTIONARY
-from runtime.archive.frames import compress, decompress
+from runtime.archive.frames import MOST_BYTES, compress, decompress
 from runtime.archive.varints import read_varint, varint
 from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt
@@ -43,6 +43,8 @@ FORMAT = 2
 _NAME = b"HFA"
 _MAGIC_1, _MAGIC = _NAME + b"\x01", _NAME + bytes([FORMAT])
 _DIGEST_BYTES, _CHECK_BYTES = 32, 8
+_MOST_OF_A_HEADER = 256 << 20
+"""Bytes: what a header says takes many times as many to tell."""
 
 WIRE = "wire"
 """The part whose text an object's digest covers, however it is stored."""
@@ -172,16 +174,17 @@ class ArchivedObject:
         start, stop, _ = self._offsets.get(name, (0, 0, 0))
         return memoryview(self._data)[start:stop]
 
-    def frame(self, name: str, dictionary: bytes = b"") -> bytes:
+    def frame(self, name: str, dictionary: bytes = b"", most: int = MOST_BYTES) -> bytes:
         """A part that is a zstd frame, decompressed; empty if the object has no such part.
 
         Raises:
-            ObjectCorrupt: if it is no frame of that dictionary, or not as long as the header says.
+            ObjectCorrupt: if it is no frame of that dictionary, not as long as the header says, or
+                longer than ``most``.
         """
         if name not in self._offsets:
             return b""
         try:
-            data = decompress(self.part(name), dictionary, self._offsets[name][2])
+            data = decompress(self.part(name), dictionary, min(self._offsets[name][2], most))
         except ValueError as error:
             raise ObjectCorrupt(f"{self.key}: part {name}: {error}") from error
         if len(data) != self._offsets[name][2]:
@@ -250,7 +253,8 @@ def unchecked(key: str, data: bytes) -> ArchivedObject:
         raise ObjectCorrupt(f"{key}: not an object of archive format {FORMAT}, or of one before")
     try:
         length, start = read_varint(body, len(_MAGIC))
-        header_bytes = decompress(body[start : start + length], HEADER_DICTIONARY)
+        frame = body[start : start + length]
+        header_bytes = decompress(frame, HEADER_DICTIONARY, _MOST_OF_A_HEADER)
         archived = _taken_apart(key, header_bytes, data, start + length)
         parts = sum(archived._stored)
     except (ValueError, TypeError, AttributeError, IndexError, RecursionError) as error:

@@ -19,7 +19,7 @@ _LEAST_WINDOW, _MOST_WINDOW = 10, 27
 _SMALL_WINDOW = 14
 """Up to this a compressor has half a megabyte or less, and is kept."""
 _LEAST_DICTIONARY = 8
-_MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 30
 """No frame of ours says more."""
 _SMALL_DICTIONARY = 1 << 15
 
@@ -66,9 +66,7 @@ def _free(dictionary: bytes, window: int) -> deque[zstandard.ZstdCompressor]:
     return deque(maxlen=2)
 
 
-def decompress(
-    frame: bytes | memoryview, dictionary: bytes = b"", most: int = _MOST_BYTES
-) -> bytes:
+def decompress(frame: bytes | memoryview, dictionary: bytes = b"", most: int = MOST_BYTES) -> bytes:
     """The data of a frame that ``compress`` made with the same dictionary.
 
     Raises:

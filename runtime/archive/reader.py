@@ -463,9 +463,14 @@ class JobReader:
         """The attempt that asked for what the attempt ``key`` got: a reply may be fetched by a
         request that says nothing.
         """
+        asked = [key]
         attempt = self.objects.get(key, "attempt").header
         while not attempt["request"]["bytes"] and attempt["previous"] is not None:
             key = attempt["previous"]["key"]
+            # A header that somebody made may lead in a circle.
+            if key in asked:
+                raise ObjectCorrupt(f"{asked[0]}: no attempt before it has a request")
+            asked.append(key)
             attempt = self.objects.get(key, "attempt").header
         return key
 

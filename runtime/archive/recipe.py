@@ -30,6 +30,10 @@ class Extent(NamedTuple):
 Extents = tuple[Extent, ...]
 
 _CRUMB = 64
+_MOST_EXTENTS = 1 << 20
+"""More than any document has: a recipe that takes the whole of the one before a few times, and so
+each in its chain, would fill the memory.
+"""
 _LENGTH = attrgetter("length")
 
 
@@ -38,7 +42,7 @@ def compose(parent: Sequence[Extent], ops: Sequence[Op], own: str) -> Extents:
     ``own``, in order.
 
     Raises:
-        ValueError: if an op copies what the parent does not have.
+        ValueError: if an op copies what the parent does not have; if there are too many.
     """
     starts = _starts(parent)
     made: list[Extent] = []
@@ -57,6 +61,8 @@ def compose(parent: Sequence[Extent], ops: Sequence[Op], own: str) -> Extents:
                     # What is whole between the ends was put together before, and stays as it is.
                     made += parent[first + 1 : last]
                     _add(made, _part(parent, starts, last, offset, length))
+        if len(made) > _MOST_EXTENTS:
+            raise ValueError(f"a document of more than {_MOST_EXTENTS:,} stretches")
     return tuple(made)
 
 

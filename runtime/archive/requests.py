@@ -23,10 +23,11 @@ from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 from runtime.archive import keys
-from runtime.archive.container import WIRE, ArchivedObject, Part, unseal
+from runtime.archive.container import WIRE, ArchivedObject, Part
 from runtime.archive.dictionaries import LAYOUT_DICTIONARY, WIRE_DICTIONARY
 from runtime.archive.difference import Copy, Literal, Op, difference
-from runtime.archive.frames import compress
+from runtime.archive.forms import opened
+from runtime.archive.frames import MOST_BYTES, compress
 from runtime.archive.recipe import (
     Extents,
     absorb,
@@ -50,6 +51,8 @@ _MOST_EXTENTS = 600
 _LEAST_ROOM = 12
 _DENSE = 0.7
 _FEWEST_ABSORBED = 4
+_MOST_OF_A_RECIPE = 16 << 20
+"""Bytes: each may be a number, and all are read at once."""
 _CACHE_BYTES = 256 << 20
 _EACH = 3
 """Requests that are kept of a job: the next turn begins with the last, summaries are beside it."""
@@ -286,7 +289,7 @@ class RequestReader:
         if key not in self._objects:
             archived = self._known.get(key) if self._known is not None else None
             if archived is None:
-                archived = unseal(key, self._read(key), "attempt")
+                archived = opened(key, self._read(key), "attempt")
                 if self._known is not None:
                     self._known.put(key, archived)
             self._objects[key] = archived
@@ -427,6 +430,9 @@ class RequestReader:
         return self._layout_literals[key]
 
     def _put_together(self, extents: Extents, literals: Callable[[str], bytes]) -> bytes:
+        # What is written of one text many times takes little room in a recipe.
+        if sum(extent.length for extent in extents) > MOST_BYTES:
+            raise ObjectCorrupt(f"{extents[0].source}: a recipe makes more than {MOST_BYTES} bytes")
         texts: dict[str, memoryview] = {}
         out = []
         for source, offset, length in extents:
@@ -440,7 +446,7 @@ class RequestReader:
 
 
 def _recipe(archived: ArchivedObject) -> bytes:
-    return archived.frame("recipe.zst") or bytes(archived.part("recipe"))
+    return archived.frame("recipe.zst", most=_MOST_OF_A_RECIPE) or bytes(archived.part("recipe"))
 
 
 class RequestCache:

@@ -6,6 +6,10 @@ from runtime.archive.container import ArchivedObject, Part
 from runtime.archive.forms import Chunk, NewReceived, StoredReply
 from runtime.archive.frames import compress
 from runtime.archive.varints import read_varints, varint
+from runtime.base.errors import ObjectCorrupt
+
+_MOST_OF_CHUNKS = 16 << 20
+"""Bytes: each may be a number, and all are read at once."""
 
 
 def response_parts(received: NewReceived, reply: StoredReply | None = None) -> tuple[Part, ...]:
@@ -47,9 +51,13 @@ def read_chunks(archived: ArchivedObject) -> tuple[Chunk, ...]:
     Raises:
         ObjectCorrupt: if it cannot be read.
     """
-    numbers = read_varints(archived.frame("chunks"))
+    try:
+        numbers = read_varints(archived.frame("chunks", most=_MOST_OF_CHUNKS))
+        pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+    except (ValueError, IndexError) as error:
+        raise ObjectCorrupt(f"{archived.key}: part chunks: {error}") from error
     chunks, at = [], 0
-    for wait, size in zip(numbers[::2], numbers[1::2], strict=True):
+    for wait, size in pairs:
         at += wait
         chunks.append(Chunk(at_us=at, size=size))
     return tuple(chunks)

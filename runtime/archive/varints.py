@@ -4,6 +4,9 @@ buffers.
 
 from __future__ import annotations
 
+_BITS = 63
+_TOO_LONG = f"an integer of more than {_BITS} bits"
+
 
 def varint(value: int) -> bytes:
     """``value`` (not negative) in seven bits a byte."""
@@ -35,14 +38,14 @@ def read_varint(data: bytes | memoryview, start: int) -> tuple[int, int]:
         ValueError: if it has more than 63 bits.
     """
     value = shift = 0
-    while shift < 63:
+    while shift < _BITS:
         byte = data[start]
         start += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, start
         shift += 7
-    raise ValueError("an integer of more than 63 bits")
+    raise ValueError(_TOO_LONG)
 
 
 def read_varints(data: bytes | memoryview) -> list[int]:
@@ -50,6 +53,7 @@ def read_varints(data: bytes | memoryview) -> list[int]:
 
     Raises:
         IndexError: if the data ends in the middle of one.
+        ValueError: if one has more than 63 bits.
     """
     values, value, shift = [], 0, 0
     for byte in data:
@@ -59,6 +63,8 @@ def read_varints(data: bytes | memoryview) -> list[int]:
             value = shift = 0
         else:
             shift += 7
+            if shift >= _BITS:
+                raise ValueError(_TOO_LONG)
     if shift:
         raise IndexError("the data ends in the middle of an integer")
     return values

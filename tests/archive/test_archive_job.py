@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from archive_jobs import Written, blocks, chat, eventful_job, segment, step_record, write_run
 
+from runtime.archive.container import header, seal, unseal
 from runtime.archive.forms import Capture, NewAttempt
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore, ObjectStore
@@ -238,3 +239,20 @@ def test_names_cannot_leave_their_place(names: tuple[str, str]) -> None:
     assert all(key.count("/") in {3, 5} and ".." not in key.split("/") for key in store.list(""))
     assert JobArchive(store, *names).runs() == ["r/../x"]
     assert verify_job(JobArchive(store, *names), written.heads.values()) == []
+
+
+def test_a_request_is_not_looked_for_in_a_circle() -> None:
+    """An attempt that says nothing, and that it follows itself, has no request."""
+    store = MemoryStore()
+    written = eventful_job(store)
+    key = f"{written.archive.prefix}/turns/a/00000/0000030.attempt-001"
+    archived = unseal(key, store.get(key))
+    fields = {
+        **archived.header,
+        "request": {**archived.header["request"], "bytes": 0},
+        "previous": {"key": key, "digest": archived.digest},
+    }
+    parts = archived.parts()
+    store.replace(key, seal(key, header(fields, parts), parts)[0])
+    with pytest.raises(ObjectCorrupt, match="no attempt before it has a request"):
+        fresh(written).wire_request("a", 30)

@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import get_ident
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.archive import frames
+from runtime.archive.container import Part
 from runtime.archive.difference import Copy, Literal, difference
 from runtime.archive.frames import compress, decompress
 from runtime.archive.job import JobArchive
@@ -33,7 +35,9 @@ from runtime.archive.recipe import (
 )
 from runtime.archive.requests import MOST_READS, RequestReader, plan
 from runtime.archive.stores import MemoryStore
+from runtime.archive.varints import read_varints, varint
 from runtime.base.digests import digest_bytes
+from runtime.base.errors import ObjectCorrupt
 from tests.tiers.tiers import examples
 
 _LINES = [b"%d: a line that is long enough to be worth a copy of its own\n" % n for n in range(12)]
@@ -252,3 +256,39 @@ def test_any_history_of_requests_comes_back(seed: int) -> None:
         assert (read.wire, read.layout) == (planned.request.wire, planned.request.layout)
         assert read.place.reads == planned.request.place.reads
         assert dict(read.place.levels) == dict(planned.request.place.levels)
+
+
+def test_a_recipe_makes_no_more_than_a_document_has() -> None:
+    """One that takes the whole of the one before a few times, and so each in its chain, would fill
+    the memory; and so would one that takes a stretch over and over.
+    """
+    extents: tuple[Extent, ...] = (Extent("a", 0, 1), Extent("b", 0, 1))
+    with pytest.raises(ValueError, match="more than 1,048,576 stretches"):
+        for _ in range(12):
+            whole = sum(extent.length for extent in extents)
+            extents = compose(extents, [Copy(0, whole)] * 100, "c")
+    store, key = MemoryStore(), "b/j/turns/r/00000/0000001.attempt-001"
+    planned = plan(key, None, b"x" * (1 << 20), b"")
+    extents = tuple(Extent(key, 0, 1 << 20) for _ in range(1_025))
+    recipe = encode_extents(extents, (), key) + encode_extents((), (), key)
+    kept = [part for part in planned.parts if not part.name.startswith("recipe")]
+    parts = (*kept, Part("recipe", recipe, len(recipe)))
+    store_plans(store, {key: replace(planned, parts=parts)})
+    with pytest.raises(ObjectCorrupt, match="more than 1073741824 bytes"):
+        RequestReader(store.get).wire(key)
+
+
+def test_a_number_has_a_bound() -> None:
+    """One of megabytes would take hours to read."""
+    with pytest.raises(ValueError, match="63 bits"):
+        read_varints(b"\xff" * 10 + b"\x01")
+    assert read_varints(varint((1 << 63) - 1)) == [(1 << 63) - 1]
+
+
+def test_an_attempt_with_the_header_of_none_is_damage() -> None:
+    """Its digest fits, and whoever puts requests together says so, as all others do."""
+    store, key = MemoryStore(), "b/j/turns/r/00000/0000001.attempt-001"
+    planned = plan(key, None, b"x", b"y")
+    store_plans(store, {key: replace(planned, fields={**planned.fields, "level": "x"})})
+    with pytest.raises(ObjectCorrupt, match="is none of a attempt: level"):
+        RequestReader(store.get).request(key)

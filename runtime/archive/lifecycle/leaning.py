@@ -11,7 +11,8 @@ from typing import Any
 
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
-from runtime.archive.container import unseal
+from runtime.archive.forms import Effect, Form, ReplayForm, RunStart
+from runtime.archive.forms.trees import TreeForm
 from runtime.archive.gaps import UNREADABLE, gap_of
 from runtime.archive.reading import read_ahead
 from runtime.archive.references import SHARED
@@ -63,7 +64,7 @@ def shared_by(store: ObjectStore, jobs: Iterable[str]) -> Needs:
         named.add(key)
         # Of what jobs share, versions of workspaces alone need more of it.
         if key.startswith(TREES):
-            todo += reading.header(key, "tree").get("uses", {})
+            todo += reading.header(key, TreeForm).get("uses", {})
     return Needs(frozenset(named), tuple(reading.unread))
 
 
@@ -71,14 +72,14 @@ def _sources_of(store: ObjectStore, job: str) -> Needs:
     """See ``jobs_needed_by``."""
     reading, needed, claims = _Reading(store), set[str](), set[str]()
     for key in _starts(store, job):
-        start = reading.header(key, "run")
+        start = reading.header(key, RunStart)
         claims.update(start.get("claims", {}))
         if (parent := start.get("parent")) is not None:
             needed.add(keys.job_prefix_in(parent["key"]))
     # A claim tells of an order that is lost.
     listed = {*store.list(f"{job}/replays/"), *claims}
     for key in sorted({one.removesuffix(keys.CLAIM) for one in listed}):
-        order = reading.header(key, "replay").get("order", {})
+        order = reading.header(key, ReplayForm).get("order", {})
         source = order.get("source")
         if source is not None and _needs_source(order, begun=key + keys.CLAIM in claims):
             needed.add(keys.job_prefix(source["batch"], source["job"]))
@@ -116,7 +117,7 @@ def _shared_of(store: ObjectStore, job: str) -> Needs:
         if keys.packed_prefix(key) is not None:
             reading.unread.append(f"{key} is damaged")
         elif place is not None and place.kind == "effect":
-            uses = reading.header(key, "effect").get("uses", {})
+            uses = reading.header(key, Effect).get("uses", {})
             shared.update(one for one in uses if one.startswith(SHARED))
     return Needs(frozenset(shared), tuple(reading.unread))
 
@@ -128,10 +129,10 @@ class _Reading:
         self._store = store
         self.unread: list[str] = []
 
-    def header(self, key: str, kind: str) -> Mapping[str, Any]:
+    def header(self, key: str, form: type[Form]) -> Mapping[str, Any]:
         """An object's header; empty if it cannot be read."""
         try:
-            return unseal(key, self._store.get(key), kind).header
+            return form.opened(key, self._store.get(key)).header
         except UNREADABLE as error:
             self.unread.append(str(gap_of(error, key)))
             return {}
