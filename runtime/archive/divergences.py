@@ -25,7 +25,7 @@ def divergences(archive: JobArchive, run: str) -> list[Divergence]:
     before what they cause.
     """
     order = replay_of(archive, run)
-    start = int(order.order["start"]) if order is not None else 1
+    start = int(order.order.get("start", 1)) if order is not None else 1
     return [
         divergence
         for execution in _executions(archive, run, start)

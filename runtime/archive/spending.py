@@ -286,8 +286,9 @@ def _commands(archive: JobArchive, header: Mapping[str, Any]) -> Iterator[tuple[
             value = archive.objects.get(key, "effect").header["value"].get("value")
         except UNREADABLE:
             continue
-        if isinstance(value, dict):
-            yield place, float(value.get("seconds", 0.0))
+        seconds = value.get("seconds", 0.0) if isinstance(value, dict) else None
+        if isinstance(seconds, int | float):
+            yield place, float(seconds)
 
 
 def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> set[TurnKey]:

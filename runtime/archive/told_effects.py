@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect
@@ -35,6 +37,18 @@ class ToldEffect(Value):
     damaged: str | None = None
 
 
+class _Changed(BaseModel):
+    """What an effect's value tells of a change. What else it tells is another's concern."""
+
+    changed: tuple[tuple[str, str], ...] = ()
+    count: int = 0
+
+
+class _Command(BaseModel):
+    exit_code: int | None = None
+    seconds: float | None = None
+
+
 def told_effects(
     archive: JobArchive, run: str, turn: int, execution: dict[str, Any] | None
 ) -> Iterator[ToldEffect]:
@@ -58,10 +72,14 @@ def told_effects(
             continue
         try:
             archived = recorded_effect(archive, run, turn, number)
+            came_to = {} if archived is None else _came_to(told.name, archived)
         except UNREADABLE as error:
             yield told.model_copy(update={"damaged": str(error)})
-            continue
-        yield told if archived is None else told.model_copy(update=_came_to(told.name, archived))
+        except ValidationError:
+            words = f"what effect {number} came to is told in no known form"
+            yield told.model_copy(update={"damaged": words})
+        else:
+            yield told.model_copy(update=came_to)
 
 
 def worked_for(execution: Mapping[str, Any]) -> Sequence[float | None]:
@@ -74,9 +92,5 @@ def worked_for(execution: Mapping[str, Any]) -> Sequence[float | None]:
 
 def _came_to(name: str, archived: dict[str, Any]) -> dict[str, Any]:
     value = archived.get("value")
-    command = value if name == "sh" and isinstance(value, dict) else {}
-    return {
-        "changed": tuple((str(path), str(letter)) for path, letter in archived.get("changed", ())),
-        "count": int(archived.get("count", 0)),
-        **{key: command[key] for key in ("exit_code", "seconds") if key in command},
-    }
+    command = _Command.model_validate(value if name == "sh" and isinstance(value, dict) else {})
+    return dict(_Changed.model_validate(archived)) | command.model_dump(exclude_unset=True)

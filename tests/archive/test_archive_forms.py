@@ -112,6 +112,39 @@ def test_a_reader_takes_no_object_with_another_header_than_its_kinds() -> None:
                     assert isinstance(taken.header[name], dict), (archived.key, name)
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "words"),
+    [
+        ("step", {"execution": {"effects": [{"name": "sh"}]}}, "execution: .*effects.0.kind"),
+        ("step", {"execution": {"effects": None}}, "execution: .*effects"),
+        ("step", {"execution": {"exception": "x"}}, "execution: .*exception"),
+        ("step", {"execution": {"cost": {"effects": 3}}}, "execution: .*cost.effects"),
+        (
+            "step",
+            {"execution": {"state_diff": {"changed": {"x": {}}}}},
+            "execution: .*changed.x.after",
+        ),
+        ("end", {"execution": {"events": [1]}}, "execution: .*events.0"),
+        ("end", {"nodes": [{"kind": "file"}]}, "nodes: .*0.obj_id"),
+        ("step", {"started_at": "yesterday"}, "started_at: .*isoformat"),
+        ("step", {"finished_at": "2026-01-01"}, "finished_at: .*without its offset"),
+        ("replay", {"order": {"start": "x"}}, "order: .*start"),
+        ("replay", {"order": {"source": {"batch": "b"}}}, "order: .*source.job"),
+    ],
+)
+def test_what_an_object_holds_as_json_is_as_readers_take_it(
+    kind: str, fields: dict[str, object], words: str
+) -> None:
+    """Also what a form leaves to the job that made it."""
+    store = MemoryStore()
+    rich_archive(store)
+    archived = next(one for one in objects(store) if one.header["kind"] == kind)
+    parts = archived.parts()
+    data, _ = seal(archived.key, header({**archived.header, **fields}, parts), parts)
+    with pytest.raises(ObjectCorrupt, match=f"its header is none of a {kind}: {words}"):
+        opened(archived.key, data, kind)
+
+
 @pytest.mark.parametrize("size", ["x", -1, 1.5, True, None, [1]])
 def test_the_size_of_a_part_is_a_number_of_bytes(size: object) -> None:
     """Whatever digest fits."""

@@ -342,7 +342,7 @@ def test_cost_counts_an_effect_where_it_was_done(read: Reader) -> None:
     fork = Written(JobArchive(read.objects, "timed", "fork"))
 
     def take(written: Written, run: str, turn: int, done: str, *seconds: float) -> None:
-        effects = [{"name": name} for name in done.split()]
+        effects = [{"kind": "change", "name": name} for name in done.split()]
         begun = written.begin(run, turn, parent, [segment(f"turn {turn}")])
         record = step_record(run, turn, begun)
         execution = {"effects": effects, "cost": {"effects": seconds}}

@@ -61,7 +61,9 @@ def test_what_shows_the_run_before_the_newest_says_so(
 def test_the_graph_has_runs_without_calls(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each stands under the run that it went back into, before those that began later."""
     written = JobArchive(open_store(store), "nightly", "job")
-    end = NewEnd(run="zeroth", turn=0, parent=None, status="cancelled", ended_at="2020-01-01")
+    end = NewEnd(
+        run="zeroth", turn=0, parent=None, status="cancelled", ended_at="2020-01-01T00:00:00Z"
+    )
     written.write_end(end)
     assert main(["log", "job", "--graph", "--store", store]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -82,7 +84,9 @@ def test_a_run_that_went_on_in_one_without_calls_is_not_open(
     """A job may be cancelled right after it went on in another run."""
     written = Written(JobArchive(open_store(str(tmp_path)), "nightly", "job"))
     last = write_run(written, "first", range(1, 4), None, chat(random.Random(2), 20))
-    end = NewEnd(run="second", turn=3, parent=last, status="cancelled", ended_at="2030-01-01")
+    end = NewEnd(
+        run="second", turn=3, parent=last, status="cancelled", ended_at="2030-01-01T00:00:00Z"
+    )
     written.archive.write_end(end)
     assert main(["log", "job", "--graph", "--store", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from runtime.archive.allowed import allowed_headers, clean_model, clean_url
-from runtime.archive.forms.base import Count, Digest, Form, Sized
+from runtime.archive.forms.base import Count, Digest, Form, Sized, Time
 from runtime.base.values import LeftOut, StepRef, Value
 from runtime.projection.segments import Add, Keep, LayoutDelta, Reply
 
@@ -56,7 +56,7 @@ class _AttemptFields(Value):
     method: str = "POST"
     url: str = ""
     headers: dict[str, str] = {}
-    started_at: str
+    started_at: Time
 
 
 class NewAttempt(_AttemptFields):

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, Field, GetJsonSchemaHandler, PrivateAttr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    ValidationError,
+)
 from pydantic_core import CoreSchema
 
 from runtime.archive.container import ArchivedObject, unseal
@@ -16,6 +24,18 @@ from runtime.base.values import Later, LeftOut, StepRef, Value
 
 Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
+
+
+def _checked_time(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a time without its offset from UTC")
+    return text
+
+
+Time = Annotated[str, AfterValidator(_checked_time)]
+"""ISO 8601, with the offset from UTC."""
+TimeIfKnown = Annotated[str, AfterValidator(lambda text: text and _checked_time(text))]
+"""The same, or nothing: earlier releases did not tell all of them."""
 
 
 _Mark = TypeVar("_Mark", LeftOut, Later)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import field_validator
+
 from runtime.archive import keys
-from runtime.archive.forms.base import Digest, Form
+from runtime.archive.forms.base import Digest, Form, TimeIfKnown
+from runtime.archive.forms.told import checked_execution, checked_nodes
 from runtime.base.spec.models import Amount
 from runtime.base.values import LeftOut, StepRef, Usage, Value
 from runtime.job.aftermath import Aftermath
@@ -55,7 +58,7 @@ class NewEnd(Aftermath):
     patch: Annotated[HandedPatch | None, LeftOut()] = None
     usage: Usage = Usage()
     cost_usd: float = 0.0
-    ended_at: str = ""
+    ended_at: TimeIfKnown = ""
     score: Annotated[float | None, LeftOut(_no_score)] = None
     remarks: Annotated[str, LeftOut()] = ""
     lent: Annotated[Amount | None, LeftOut()] = None
@@ -80,6 +83,9 @@ class End(NewEnd, Form):
     beside: Annotated[dict[str, Digest], LeftOut()] = {}
     definition: Annotated[StepRef | None, LeftOut()] = None
     signature: Annotated[Signature | None, LeftOut()] = None
+
+    _execution = field_validator("execution")(checked_execution)
+    _nodes = field_validator("nodes")(checked_nodes)
 
     internal: ClassVar[frozenset[str]] = Form.internal | {
         "nodes_digest", "effects", "checkpoints", "beside", "definition", "signature"

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from runtime.archive.forms.base import TimeIfKnown
 from runtime.archive.forms.received import NewReceived, ReceivedForm, StoredReply
 from runtime.base.values import Usage, Value
 
@@ -28,7 +29,7 @@ class _ExchangeFields(Value):
     reply: StoredReply | None = None
     usage: Usage = Usage()
     cost_usd: float = 0.0
-    finished_at: str = ""
+    finished_at: TimeIfKnown = ""
 
 
 class NewExchange(_ExchangeFields, NewReceived):

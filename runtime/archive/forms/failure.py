@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from runtime.archive.forms.base import TimeIfKnown
 from runtime.archive.forms.received import NewReceived, ReceivedForm
 from runtime.base.values import Failed, LeftOut, Value
 
@@ -15,7 +16,7 @@ class _FailureFields(Value):
     error_type: str
     error_message: str
     spent: Annotated[Failed, LeftOut(attrgetter("empty"))] = Failed()
-    failed_at: str = ""
+    failed_at: TimeIfKnown = ""
 
 
 class NewFailure(_FailureFields, NewReceived):

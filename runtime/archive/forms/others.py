@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from runtime.archive.forms.base import Count, Digest, Form, Sized
+from pydantic import field_validator
+
+from runtime.archive.forms.base import Count, Digest, Form, Sized, Time
+from runtime.archive.forms.told import checked_order
 from runtime.base.values import LeftOut, StepRef
 
 
@@ -36,7 +39,7 @@ class RunStart(Form):
     run: str
     turn: int
     parent: StepRef | None
-    started_at: str
+    started_at: Time
     claims: Annotated[dict[str, Digest], LeftOut()] = {}
     definition: Annotated[StepRef | None, LeftOut()] = None
     earlier: Annotated[dict[str, Digest], LeftOut()] = {}
@@ -82,7 +85,9 @@ class ReplayForm(Form):
     kind: Literal["replay"] = "replay"
     id: str
     order: dict[str, Any]
-    ordered_at: str
+    ordered_at: Time
+
+    _order = field_validator("order")(checked_order)
 
 
 class ClaimForm(Form):

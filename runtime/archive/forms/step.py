@@ -5,9 +5,12 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
 
+from pydantic import field_validator
+
 from runtime.archive.forms.attempt import Capture
-from runtime.archive.forms.base import Digest
+from runtime.archive.forms.base import Digest, Time, TimeIfKnown
 from runtime.archive.forms.received import NewReceived, ReceivedForm, StoredReply
+from runtime.archive.forms.told import checked_execution, checked_nodes
 from runtime.base.values import Failed, LeftOut, StepRef, Usage, Value
 from runtime.job.aftermath import BetweenCalls
 from runtime.projection.prefix import Prefix
@@ -67,8 +70,8 @@ class StepFields(BetweenCalls):
     cost_usd: float = 0.0
     failed_attempts: Annotated[Failed, LeftOut(attrgetter("empty"))] = Failed()
     prefix: Annotated[StoredPrefix | None, LeftOut()] = None
-    finished_at: str = ""
-    clock: Annotated[str, LeftOut()] = ""
+    finished_at: TimeIfKnown = ""
+    clock: Annotated[TimeIfKnown, LeftOut()] = ""
 
 
 class NewStep(StepFields, NewReceived):
@@ -98,6 +101,9 @@ class Step(StepFields, ReceivedForm):
     checkpoints: Annotated[dict[str, Digest], LeftOut()] = {}
     beside: Annotated[dict[str, Digest], LeftOut()] = {}
     definition: StepRef | None
-    started_at: str
+    started_at: Time
+
+    _execution = field_validator("execution")(checked_execution)
+    _nodes = field_validator("nodes")(checked_nodes)
 
     internal: ClassVar[frozenset[str]] = ReceivedForm.internal | {"checkpoints", "beside"}

@@ -1,0 +1,109 @@
+"""What readers take for granted of what objects hold as JSON: a job of any release made it. What
+else it has is passed over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(extra="ignore", defer_build=True)
+
+
+class _Change(_Told):
+    after: dict[str, Any]
+    paths: tuple[str, ...] = ()
+
+
+class _Variables(_Told):
+    added: dict[str, dict[str, Any]] = {}
+    changed: dict[str, _Change] = {}
+    deleted: tuple[str, ...] = ()
+
+
+class _Effect(_Told):
+    kind: str
+    name: str
+    path: str | None = None
+    error: str | None = None
+
+
+class _Exception(_Told):
+    type: str
+    message: str = ""
+    trace_summary: str = ""
+
+
+class _Cost(_Told):
+    effects: tuple[float | None, ...] = ()
+
+
+class _Execution(_Told):
+    status: str = ""
+    exception: _Exception | None = None
+    events: tuple[str, ...] = ()
+    effects: tuple[_Effect, ...] = ()
+    state_diff: _Variables = _Variables()
+    namespace_digest: str = ""
+    cost: _Cost = _Cost()
+
+
+class _Node(_Told):
+    obj_id: str
+
+
+class _Job(_Told):
+    batch: str
+    job: str
+
+
+class _Order(_Told):
+    start: int = 1
+    mode: str = ""
+    source: _Job | None = None
+
+
+_NODES = TypeAdapter(tuple[_Node, ...], config=ConfigDict(defer_build=True))
+
+
+def checked_execution(execution: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The execution of a statement, None for none.
+
+    Raises:
+        ValueError: if it is of another shape.
+    """
+    if execution is not None:
+        _check(_Execution, execution)
+    return execution
+
+
+def checked_nodes(nodes: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+    """The states of nodes.
+
+    Raises:
+        ValueError: if one is of another shape.
+    """
+    _check(_NODES, nodes)
+    return nodes
+
+
+def checked_order(order: dict[str, Any]) -> dict[str, Any]:
+    """The order of a replay.
+
+    Raises:
+        ValueError: if it is of another shape.
+    """
+    _check(_Order, order)
+    return order
+
+
+def _check(form: type[_Told] | TypeAdapter[Any], value: Any) -> None:
+    check = form.validate_python if isinstance(form, TypeAdapter) else form.model_validate
+    try:
+        check(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
