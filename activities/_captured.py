@@ -200,8 +200,8 @@ class CapturedCall:
         """Whether a server said that all went well. A provider says 200; who stands between may say
         another of these.
         """
-        # A script's reply has none.
-        return bool(self.headers) and 200 <= (self.status or 0) < 300
+        # A script's reply comes from nowhere. Not by its headers: a server may send none.
+        return bool(self._url.host) and 200 <= (self.status or 0) < 300
 
     @property
     def _is_led(self) -> bool:

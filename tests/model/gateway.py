@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from aiohttp import web
@@ -37,6 +40,23 @@ class Gateway:
     async def _answer(self, request: web.Request) -> web.Response:
         self.requests.append(await request.read())
         return web.Response(status=self.status, body=self.body, headers=self.headers)
+
+
+@asynccontextmanager
+async def answering_in_bytes(response: bytes) -> AsyncIterator[str]:
+    """A server that answers every request with these bytes, its status and headers among them, and
+    closes the connection.
+    """
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        await reader.readexactly(int(head.partition(b"content-length:")[2].split()[0]))
+        writer.write(response)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 def job_at(address: str, name: str, **options: Any) -> Job:

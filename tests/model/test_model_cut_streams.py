@@ -7,9 +7,10 @@ import pytest
 from gateway import Gateway, job_at
 from temporalio.exceptions import ApplicationError
 
-from activities._captured import CapturedCall, Limits
+from activities._captured import CapturedCall, Limits, SentRequest
 from activities._cut_streams import is_cut
 from activities._secrets import Secrets
+from runtime.archive.forms import Capture
 
 EVENTS = "text/event-stream"
 
@@ -19,6 +20,7 @@ def answered(body: bytes, content_type: str = EVENTS) -> CapturedCall:
     captured = CapturedCall(
         lambda _: "1", limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1
     )
+    captured.sending_now(SentRequest(Capture.WIRE, b"{}", "POST", "http://provider.test/v1"))
     captured.answering(200, {"content-type": content_type} if content_type else {})
     captured.received(body)
     return captured

@@ -12,10 +12,11 @@ from model_calls import RUN
 from temporalio.exceptions import ApplicationError
 
 from activities import _captured, _wire
-from activities._captured import CapturedCall, Limits, TooLarge
+from activities._captured import CapturedCall, Limits, SentRequest, TooLarge
 from activities._charsets import plain_type
 from activities._failures import failure_of
 from activities._secrets import Secrets
+from runtime.archive.forms import Capture
 from tests.work import work
 
 pytestmark = pytest.mark.usefixtures("litellm")
@@ -36,7 +37,7 @@ def answered(body: bytes, status: int = 200, **headers: str) -> CapturedCall:
     captured = CapturedCall(
         lambda _: "1", limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1
     )
-    captured.attempt = "1"
+    captured.sending_now(SentRequest(Capture.WIRE, b"{}", "POST", "http://provider.test/v1"))
     captured.answering(status, {"content-type": "text/html", **headers})
     captured.received(body)
     return captured

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from gateway import Gateway, job_at
+from gateway import Gateway, answering_in_bytes, job_at
 from model_calls import KEY, RUN, Job, anthropic_server, openai_server, responses_server
 from temporalio.exceptions import ApplicationError
 
@@ -144,6 +144,27 @@ async def test_what_is_no_reply_is_told_by_any_status_of_success(
 ) -> None:
     """It is no empty reply of the model."""
     async with Gateway(body, status=status) as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, name, stream=stream).take_turn()
+    assert (failed.value.type, failed.value.message) == (kind, words)
+
+
+@STREAMING
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words"),
+    [
+        (204, b"", "StreamBroken", "the response had status 204 and no content"),
+        (200, b"<html>Sign in", "NotAModel", "a web page answered, not a model: Sign in"),
+        (200, b'{"error": {"message": "Busy."}}', "ServerError", "Busy."),
+    ],
+    ids=["empty", "page", "error"],
+)
+async def test_a_response_without_a_header_is_looked_at_as_others_are(
+    name: str, stream: bool, status: int, body: bytes, kind: str, words: str
+) -> None:
+    """It was the model's empty reply, whatever stood in it."""
+    async with answering_in_bytes(b"HTTP/1.1 %d \r\n\r\n%b" % (status, body)) as address:
         with pytest.raises(ApplicationError) as failed:
             await job_at(address, name, stream=stream).take_turn()
     assert (failed.value.type, failed.value.message) == (kind, words)
