@@ -178,9 +178,10 @@ def given_up(
     failed: FailedAttempts,
     wait: float | None,
     call: TurnCall,
+    *details: str,
 ) -> ApplicationError:
-    """``failure`` as it is raised: with all that was spent, and without another attempt if there
-    were enough of them, those ``call.tried`` before included.
+    """``failure`` as it is raised: with all that was spent and further ``details``, and without
+    another attempt if there were enough of them, those ``call.tried`` before included.
     """
     words, retry = failure.message, call.retry
     number = call.tried.attempts + failed.archived
@@ -198,6 +199,7 @@ def given_up(
     return ApplicationError(
         words,
         call.booked + failed.spent,
+        *details,
         type=failure.type,
         non_retryable=over,
         next_retry_delay=(

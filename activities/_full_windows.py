@@ -1,4 +1,6 @@
-"""Replies that are none, since the prompt left the model no room to write one."""
+"""Whether a prompt fills the model's window: replies that are none, since it left the model no room
+to write one; and refusals without a reason, which cannot be for its length.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,11 @@ from runtime.projection.replies import CUT_OFF
 NEARLY_FULL = 0.9
 """The share of a model's window from which on a prompt fills it: providers count otherwise than
 tables say.
+"""
+
+HALF_FULL = 0.5
+"""The share up to which a prompt is far from filling it, whatever is counted otherwise, and also
+with the reply that may be asked for.
 """
 
 NO_ROOM = (
@@ -38,3 +45,11 @@ def left_no_room(answer: Answer, tokens: int, accepted: int, options: ModelOptio
     window = window_of(options.name)
     prompt = getattr(answer.usage, "prompt_tokens", None) or tokens
     return tokens > accepted or (window is not None and prompt + written >= window * NEARLY_FULL)
+
+
+def has_room(tokens: int, options: ModelOptions) -> bool:
+    """Whether a prompt of ``tokens`` is far from filling the model's window, as far as that is
+    known.
+    """
+    window = window_of(options.name)
+    return window is not None and tokens <= window * HALF_FULL

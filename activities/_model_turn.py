@@ -27,7 +27,7 @@ from activities._failed_attempts import (
     wait_after,
 )
 from activities._failures import FailureKind, failure_of
-from activities._full_windows import NO_ROOM, left_no_room
+from activities._full_windows import NO_ROOM, has_room, left_no_room
 from activities._lent import Lent
 from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
@@ -37,7 +37,7 @@ from activities._reported_usage import reported_by, tier_in, usage_of
 from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
-from activities.contracts import BUDGET_SPENT, TurnCall
+from activities.contracts import BUDGET_SPENT, HAS_ROOM, TurnCall
 from activities.prices import prices_of
 from activities.rate_headers import tell
 from runtime.archive.allowed import allowed_headers, clean_model
@@ -360,7 +360,13 @@ class ModelTurn:
         )
         self._archive_failure(failure, spent)
         failed = self._failed.more(spent, f"{failure.type}: {failure.message}")
-        return self._spent(failed, wait) or given_up(failure, failed, wait, self._call)
+        if (spent_all := self._spent(failed, wait)) is not None:
+            return spent_all
+        # A refusal that gives no reason would have the job forget, to ask with less.
+        unclear = failure.type == FailureKind.BAD_REQUEST
+        tokens = sum(segment.tokens for segment in layout)
+        details = (HAS_ROOM,) if unclear and has_room(tokens, self._options) else ()
+        return given_up(failure, failed, wait, self._call, *details)
 
     def _cut(self, layout: Sequence[Segment]) -> ApplicationError:
         """Archive what came back until the attempt was cut short, and what it used; the error that

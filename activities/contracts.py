@@ -44,6 +44,11 @@ BUDGET_SHORT = "BudgetShort"
 what the job has left; the message is the reason.
 """
 
+HAS_ROOM = "has-room"
+"""A detail of the error of a call that was refused without a reason: its prompt is far from filling
+the model's window, so a smaller one would be refused too.
+"""
+
 
 class Contract(Compact):
     """A frozen value that crosses the activity boundary."""

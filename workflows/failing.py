@@ -16,7 +16,7 @@ from temporalio.exceptions import (
 )
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import BUDGET_SHORT, BUDGET_SPENT
+    from activities.contracts import BUDGET_SHORT, BUDGET_SPENT, HAS_ROOM
     from runtime.base.spec.models import Amount
     from runtime.base.values import Failed
     from runtime.job.ledger import Ledger
@@ -76,6 +76,11 @@ def wanted_by(error: ApplicationError) -> Amount:
         return Amount.model_validate(error.details[1])
     except (IndexError, ValidationError):
         return Amount()
+
+
+def has_room(error: ApplicationError) -> bool:
+    """Whether a call that was refused had a prompt that cannot have been too long."""
+    return HAS_ROOM in error.details[1:]
 
 
 def given_up(error: BaseException) -> bool:

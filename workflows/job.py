@@ -51,7 +51,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.cutting import Cuts
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import stopped_by
+    from workflows.failing import has_room, stopped_by
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
@@ -417,7 +417,7 @@ class JobWorkflow(Ordered):
         """
         limit = (
             self.job.fitter.doubted(cause.type or "")
-            if isinstance(cause, ApplicationError)
+            if isinstance(cause, ApplicationError) and not has_room(cause)
             else None
         )
         # Asked only where there is a doubt: elsewhere a release before this one does the same.

@@ -4,10 +4,11 @@ and what stands there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from runtime.archive.gaps import Readable, readable
+from runtime.archive.forms import End
+from runtime.archive.gaps import UNREADABLE, Readable, readable
 from runtime.archive.job import JobArchive
 from runtime.base.values import StepRef
 from runtime.job.condensed import CondensationOutcome
@@ -21,13 +22,20 @@ class Forgetting:
     ``parent`` is the last step before it.
 
     ``turns`` are the first and the last turn whose events it forgot, those behind a forgotten
-    summary included.
+    summary included. ``sent`` is False where no prompt was sent that was made after it: before a
+    run's end there may be none.
     """
 
     turn: int
     condensation: CondensationOutcome
     parent: StepRef | None
     turns: tuple[int, int]
+    sent: bool = True
+
+    def is_in(self, layout: Iterable[Segment]) -> bool:
+        """Whether a prompt of its turn was made after it: one that was refused may not be."""
+        gone = {f"event:{event_id}" for event_id in self.condensation.forgotten}
+        return not any(segment.origin in gone for segment in layout)
 
 
 @dataclass(frozen=True)
@@ -44,10 +52,10 @@ def forgettings(archive: JobArchive, run: str) -> Iterator[Forgetting]:
     """The condensations of a run, with those of the runs that it started from, in order; as far as
     they can be read.
     """
-    return forgettings_in(readable(archive, run))
+    return forgettings_in(archive, readable(archive, run))
 
 
-def forgettings_in(held: Readable) -> Iterator[Forgetting]:
+def forgettings_in(archive: JobArchive, held: Readable) -> Iterator[Forgetting]:
     """``forgettings`` of a run that was read."""
     spans: dict[str, tuple[int, int]] = {}
     for holder in (*held.steps, *(() if held.end is None else (held.end,))):
@@ -58,7 +66,19 @@ def forgettings_in(held: Readable) -> Iterator[Forgetting]:
             turns = min(first for first, _ in inner), max(last for _, last in inner)
             if condensation.stands_in is not None:
                 spans[condensation.stands_in] = turns
-            yield Forgetting(turn_of(condensation.id), condensation, holder.parent, turns)
+            told = Forgetting(turn_of(condensation.id), condensation, holder.parent, turns)
+            if isinstance(holder, End):
+                told = replace(told, sent=_was_sent(archive, told, holder.run))
+            yield told
+
+
+def _was_sent(archive: JobArchive, told: Forgetting, run: str) -> bool:
+    """Whether an attempt at the turn was made after it; also where one cannot be read."""
+    try:
+        attempts = archive.attempts_of(run, told.turn)
+        return any(told.is_in(archive.attempt_layout(attempt.key)) for attempt in attempts)
+    except UNREADABLE:
+        return True
 
 
 def turn_of(event_id: str) -> int:

@@ -5,7 +5,7 @@ what stands there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from runtime.cli.segments import first_words
@@ -29,6 +29,7 @@ def condensation_row(told: Forgetting) -> dict[str, Any]:
         "forgotten": list(condensation.forgotten),
         "unknown": list(condensation.unknown),
         "forgotten_turns": list(told.turns),
+        "sent": told.sent,
         "stands_in": condensation.stands_in,
         "summary": condensation.summary.model_dump(mode="json")
         if condensation.summary is not None
@@ -56,6 +57,8 @@ def condensation_line(row: dict[str, Any]) -> str:
         f" {len(row['forgotten'])} event{'s' * (len(row['forgotten']) != 1)} of {_turns(row)};"
         f" {stands}"
     )
+    if not row["sent"]:
+        line += "; no call was made with it"
     if row["unknown"]:
         line += f"; it named what was not there: {', '.join(map(one_line, row['unknown']))}"
     if row["tokens"]["prompt"] or row["tokens"]["completion"]:
@@ -111,12 +114,10 @@ def _grouped_rows(turn: ShownTurn) -> list[dict[str, Any]]:
 
 
 def _condensed_rows(turn: ShownTurn) -> list[dict[str, Any]]:
-    from runtime.archive.forgetting import forgettings, forgotten_segments, standing_text
+    from runtime.archive.forgetting import forgotten_segments, standing_text
 
     rows = []
-    for told in forgettings(turn.archive, turn.run):
-        if told.turn > turn.turn:
-            break
+    for told in _forgotten_by(turn):
         gone = forgotten_segments(turn.archive, turn.run, told)
         events = [
             {
@@ -171,13 +172,9 @@ def notes_of(turn: ShownTurn) -> tuple[dict[str, str], list[str]]:
     """What a prompt's text says beside its segments: by origin, what a summary stands for; and what
     left nothing behind.
     """
-    from runtime.archive.forgetting import forgettings
-
     standing: dict[str, str] = {}
     without: list[str] = []
-    for told in forgettings(turn.archive, turn.run):
-        if told.turn > turn.turn:
-            break
+    for told in _forgotten_by(turn):
         row = condensation_row(told)
         if told.condensation.stands_in is None:
             without.append(f"before turn {told.turn}: {condensation_line(row)}")
@@ -186,6 +183,17 @@ def notes_of(turn: ShownTurn) -> tuple[dict[str, str], list[str]]:
                 f"for {_turns(row)}, condensed {row['id']} ({row['condenser']})"
             )
     return standing, without
+
+
+def _forgotten_by(turn: ShownTurn) -> Iterator[Forgetting]:
+    """The condensations after which the prompt of a turn was made."""
+    from runtime.archive.forgetting import forgettings
+
+    for told in forgettings(turn.archive, turn.run):
+        if told.turn > turn.turn:
+            break
+        if told.turn < turn.turn or told.is_in(turn.prompt()):
+            yield told
 
 
 def _turns(row: dict[str, Any]) -> str:

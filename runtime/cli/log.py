@@ -122,7 +122,7 @@ def _read(archive: JobArchive, name: str, run: str | None, *, events: bool, effe
         sub_jobs=sub_jobs_of(parts),
         turns=turns_of(archive, chosen, parts) if chosen else [],
         summaries=summaries_of(archive, chosen, parts.gaps) if chosen else [],
-        condensations=condensations_of(parts),
+        condensations=condensations_of(archive, parts),
         events=events_of(parts) if events else None,
         effects=(effects_of(archive, chosen, parts) if chosen else []) if effects else None,
     )
@@ -227,12 +227,12 @@ def sub_jobs_of(parts: Readable) -> list[str]:
     return list(dict.fromkeys(str(name) for name in started if name))
 
 
-def condensations_of(parts: Readable) -> list[dict[str, Any]]:
+def condensations_of(archive: JobArchive, parts: Readable) -> list[dict[str, Any]]:
     """What was forgotten in a run, in order: see ``condensation_row``."""
     from runtime.archive.forgetting import forgettings_in
     from runtime.cli.condensations import condensation_row
 
-    return [condensation_row(told) for told in forgettings_in(parts)]
+    return [condensation_row(told) for told in forgettings_in(archive, parts)]
 
 
 def events_of(parts: Readable) -> list[dict[str, Any]]:

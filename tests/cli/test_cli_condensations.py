@@ -53,6 +53,7 @@ def test_a_rolling_window_is_told(cli: CommandLine) -> None:
         "reason": "events",
         "forgotten": ["1.1", "1.3", "2.1", "2.3", "3.1", "3.3"],
         "forgotten_turns": [1, 3],
+        "sent": True,
         "stands_in": None,
         "summary": None,
         "failures": [],
@@ -180,3 +181,37 @@ def test_a_summary_that_failed_is_told(cli: CommandLine) -> None:
     assert "; an extract, since failed summaries: the summary is empty (" in cli("log", "fails").out
     row, *_ = cli("show", "fails", "--part", "forgotten", "--json").json()["forgotten"]
     assert "\nEarlier events were left out." in row["text"]
+
+
+REFUSING = """
+import re
+
+
+def respond(messages):
+    turn = int(re.findall(r"budget: turn (\\d+) of", str(messages[-1]["content"]))[-1])
+    if turn == LAST:
+        return {"fail": {"status": 400, "message": "No."}, "times": 9}
+    return {"code": f"print('turn {turn} ' + 'was ' * LENGTH)"}
+"""
+
+
+def test_what_was_forgotten_for_no_call_is_told(cli: CommandLine) -> None:
+    """A refusal that does not say why is answered with a smaller prompt. Where there is none, the
+    prompt that was sent forgot nothing; where that is refused too, the first one did not.
+    """
+    cli.write("short.py", REFUSING.replace("LAST", "2").replace("LENGTH", "1"))
+    cli.write("long.py", REFUSING.replace("LAST", "5").replace("LENGTH", "200"))
+    extract = "condenser: extract"
+    jobs = (f"id: {name}, model: scripted/{name}.py, {extract}" for name in ("short", "long"))
+    assert cli("run", cli.jobs(*jobs, batch="refused")).code == 1
+    (row,) = cli("log", "refused/short", "--json").json()["condensations"]
+    assert (row["turn"], row["sent"]) == (2, False)
+    assert "stands in their place; no call was made with it" in cli("log", "refused/short").out
+    forgotten = ("show", "refused/short@2", "--part", "forgotten")
+    assert cli(*forgotten).out == "nothing was forgotten\n"
+    assert "condensed 2.c1" not in cli("show", "refused/short@2").out
+    assert "no call" not in cli("log", "refused/long").out
+    assert all(row["sent"] for row in cli("log", "refused/long", "--json").json()["condensations"])
+    assert "condensed 5.c1" in cli("show", "refused/long@5", "--part", "forgotten").out
+    first = ("show", "refused/long@5", "--attempt", "1", "--part", "forgotten")
+    assert cli(*first).out == "nothing was forgotten\n"

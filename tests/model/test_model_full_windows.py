@@ -1,4 +1,6 @@
-"""Empty replies that were cut off: which of them say that the prompt left no room."""
+"""Empty replies that were cut off: which of them say that the prompt left no room; and which
+prompts are known to have room.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 
 from activities._answer import Answer
-from activities._full_windows import left_no_room
+from activities._full_windows import has_room, left_no_room
 from activities._options import ModelOptions
 from runtime.base.values import ToolCall
 
@@ -44,3 +46,12 @@ def test_which_replies_had_no_room(
         left_no_room(answer, tokens, accepted, ModelOptions(**{"name": "openai/local", **options}))
         is expected
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "expected"),
+    [("openai/gpt-4", 4_096, True), ("openai/gpt-4", 4_097, False), ("openai/local", 10, False)],
+)
+def test_which_prompts_have_room(name: str, tokens: int, expected: bool) -> None:
+    """Of a known window the half; of a model that nobody knows none."""
+    assert has_room(tokens, ModelOptions(name=name)) is expected

@@ -455,3 +455,18 @@ async def test_an_error_that_a_smaller_prompt_does_not_cure_ends_a_job_by_its_wo
     outcome, _ = await stage.run(["x = 41\nx", refused])
     assert (outcome.status, outcome.turns) == (JobStatus.FAILED, 1)
     assert outcome.reason == "turn 2: BadRequestError: No such thing. (HTTP 400)"
+
+
+async def test_a_refused_prompt_that_cannot_be_too_long_is_made_no_smaller(stage: Stage) -> None:
+    """By an error that does not say why, of a model whose window is known: nothing is forgotten, no
+    summary is paid for, and the job ends by the provider's words.
+    """
+    refused = {"fail": {"status": 400, "message": "No such thing."}, "times": 99}
+    model = SmallWindow(
+        lambda turn: "print('y' * 99)" if turn < 3 else refused, protocol=AnthropicWindow()
+    )
+    outcome, archive = await run(stage, model, 9)
+    assert outcome.reason == "turn 3: BadRequestError: No such thing. (HTTP 400)"
+    assert (len(model.sizes), len(model.summaries)) == (3, 0)
+    end = archive.end(outcome.run)
+    assert end is not None and end.condensations == ()
