@@ -22,6 +22,10 @@ MiB.
 """
 
 
+_MOST_BEFORE_ID = 16 * 1024
+"""Bytes of a stream among which its reply's id is looked for: it stands in its first events."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a model answered. ``usage`` is litellm's usage object, or None where it has none."""
@@ -79,6 +83,25 @@ def refusal_in(body: bytes) -> str | None:
                     json.loads(line[len(b"data: ") :])["choices"][0]["delta"]["refusal"] or ""
                 )
     return "".join(parts) or None
+
+
+def id_in(body: bytes, told: str) -> str:
+    """The id that a provider gave its reply, empty where it gave none: litellm, by which it is
+    ``told``, makes one up for some protocols, and where it reads none.
+    """
+    if told and told.encode() in body:
+        return told
+    begins = body[:_MOST_BEFORE_ID]
+    for text in (body, *(line.removeprefix(b"data:") for line in begins.splitlines())):
+        if not text.lstrip().startswith(b"{"):
+            continue
+        with suppress(ValueError, RecursionError):
+            said = json.loads(text)
+            inner = said.get("message"), said.get("response"), said
+            ids = (part.get("id") for part in inner if isinstance(part, dict))
+            if (id := next(filter(None, map(_text, ids)), None)) is not None:
+                return id
+    return ""
 
 
 def held_in_pieces(body: bytes, secrets: Secrets) -> bool:

@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Any
 
 from activities import _scripted
-from activities._answer import Answer, AnswerBuilder, refusal_in
+from activities._answer import Answer, AnswerBuilder, id_in, refusal_in
 from activities._captured import CapturedCall, Silence, current
 from activities._cut_streams import error_in, is_cut
 from activities._failures import StreamBroken
@@ -216,6 +216,8 @@ def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) 
         builder = AnswerBuilder(captured.turn)
         builder.add_response(as_chat(response))
         return replace(builder.answer(), usage=answer.usage)
+    if captured.succeeded:
+        answer = replace(answer, response_id=id_in(captured.content, answer.response_id))
     return (
         replace(answer, refusal=answer.refusal or refusal_in(captured.content))
         if options.stream

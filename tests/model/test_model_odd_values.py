@@ -1,17 +1,25 @@
 """Replies that have other JSON where a text should be, and one that no step can be made of."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from gateway import Gateway, job_at
-from model_calls import RUN, Job, model_at, openai_server
+from model_calls import (
+    RUN,
+    Job,
+    anthropic_server,
+    model_at,
+    openai_server,
+    responses_server,
+)
 from temporalio.exceptions import ApplicationError
 
 from activities import _model_turn
 from runtime.base.values import Usage
 from tests.servers.openai_server import OpenAIProtocol
-from tests.servers.provider_server import ServerReply
+from tests.servers.provider_server import Policy, ProviderServer, ServerReply
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
@@ -72,3 +80,32 @@ async def test_a_reply_of_which_nothing_can_be_made_is_a_failed_attempt(
     assert failure.spent.usage == Usage(prompt=7, completion=5)
     assert job.archive.failed_response(attempt.key) == exchange.response
     assert (failed.value.type, failed.value.non_retryable) == ("ServerError", False)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("make", "id", "named"),
+    [
+        (openai_server, "chatcmpl-1", True),
+        (openai_server, "chatcmpl-1", False),
+        (anthropic_server, "msg_1", True),
+        (anthropic_server, "msg_1", False),
+        (responses_server, "resp_1", True),
+    ],
+    ids=["openai", "openai-nameless", "anthropic", "anthropic-nameless", "responses"],
+)
+async def test_a_reply_has_the_id_that_the_provider_gave_it(
+    make: Callable[[Policy], ProviderServer], id: str, stream: bool, named: bool
+) -> None:
+    """Where it gave none, it has none: litellm makes one up."""
+    server = make(lambda _m, _n: "Hello.")
+    async with server.serving():
+        settings = model_at(server, stream=stream)
+        await Job(settings).take_turn()
+    (answered,) = server.exchanges
+    body = answered.response
+    if not named:
+        body = body.replace(b'"id": "%b", ' % id.encode(), b"")
+    async with Gateway(body, "text/event-stream" if stream else "application/json") as address:
+        reply = await job_at(address, settings["name"], stream=stream).take_turn()
+    assert (reply.text, reply.response_id) == ("Hello.", id if named else "")
