@@ -34,6 +34,10 @@ _EVENTS = re.compile(rb"\s*(data|event|id|retry)?:")
 """How such a stream begins, whatever its headers say that it is."""
 
 
+_OBJECTS = re.compile(rb"\[\s*\{")
+"""How an array of objects begins."""
+
+
 def is_cut(captured: CapturedCall) -> bool:
     """Whether the response is a stream without what ends it."""
     content = captured.content
@@ -55,6 +59,16 @@ def error_in(captured: CapturedCall) -> ErrorReply | None:
     words = (inner if isinstance(inner, dict) else said).get("message") or inner
     text = words if isinstance(words, str) else told[1].decode("utf-8", "replace")
     return ErrorReply(text[:MOST_QUOTED] or "the stream has an event that is called an error")
+
+
+def is_none(captured: CapturedCall) -> bool:
+    """Whether the response is no stream at all: neither of events nor of JSON objects, one behind
+    the other or in an array. What is packed in binary may be one.
+    """
+    content = captured.content.lstrip()
+    if captured.has_events or _EVENTS.match(content) or b"\0" in content:
+        return False
+    return not (_OBJECTS.match(content) or _object_in(content.partition(b"\n")[0]))
 
 
 def _is_undone(content: bytes) -> bool:

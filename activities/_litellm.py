@@ -24,7 +24,7 @@ from typing import Any
 from activities import _scripted
 from activities._answer import Answer, AnswerBuilder, id_in, refusal_in
 from activities._captured import CapturedCall, Silence, current
-from activities._cut_streams import error_in, is_cut
+from activities._cut_streams import error_in, is_cut, is_none
 from activities._failures import StreamBroken
 from activities._lent import Lent
 from activities._odd_usage import without_odd_usage
@@ -185,12 +185,18 @@ async def _reread(
 
     Raises:
         NotAModel: what came is no reply.
+        StreamBroken: it is half of one.
         ErrorReply: it says that the call failed.
     """
     captured.failure = fault_in(captured)
     if captured.failure is not None:
         raise captured.failure
     if not is_whole(captured):
+        if is_none(captured):
+            captured.failure = (
+                _torn() if captured.content.lstrip()[:1] == b"{" else unread(captured)
+            )
+            raise captured.failure
         return streamed
     builder = AnswerBuilder(captured.turn)
     spared = without_odd_usage(captured.content)
@@ -207,6 +213,10 @@ async def _reread(
         captured.failure = unread(captured)
         raise captured.failure
     return builder
+
+
+def _torn() -> StreamBroken:
+    return StreamBroken("the response is no JSON that can be read: it may have been cut off")
 
 
 def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) -> Answer:

@@ -170,6 +170,31 @@ async def test_a_response_without_a_header_is_looked_at_as_others_are(
     assert (failed.value.type, failed.value.message) == (kind, words)
 
 
+CUT = "the response is no JSON that can be read: it may have been cut off"
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        (b"OK", "NotAModel", "the response is no reply of a model: OK"),
+        (b"null", "NotAModel", "the response is no reply of a model: null"),
+        (b"[1, 2]", "NotAModel", "the response is no reply of a model: [1, 2]"),
+        (whole(openai_server, REPLY)[:-9], "StreamBroken", CUT),
+        (b'{"choices": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", "StreamBroken", CUT),
+    ],
+    ids=["text", "null", "list", "cut", "deep"],
+)
+async def test_what_came_in_place_of_a_stream_and_is_no_reply_is_told(
+    name: str, body: bytes, kind: str, words: str
+) -> None:
+    """litellm reads an empty reply in it, which was executed."""
+    async with Gateway(body) as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, name).take_turn()
+    assert (failed.value.type, failed.value.message) == (kind, words)
+
+
 @PROTOCOLS
 async def test_a_whole_reply_of_another_status_of_success_is_taken(make: Any, name: str) -> None:
     """Also where a stream was asked for."""
