@@ -138,11 +138,17 @@ class ToolActivities:
         return told
 
     def _tell_missing(self, question: ServersQuestion, listed: ServersListed) -> None:
-        """Warn of servers that offer nothing: of each once, and not for all jobs of a batch."""
+        """Warn of servers that offer nothing, or what are no tools: of each once, and not for all
+        jobs of a batch.
+        """
         for listing in listed.listings:
-            if listing.error and self._missing.get(listing.name) != listing.error:
-                self._missing[listing.name] = listing.error
-                activity.logger.warning("%s goes on without tools: %s", question.key, listing.error)
+            why = listing.error or listing.wrong
+            if why and self._missing.get(listing.name) != why:
+                self._missing[listing.name] = why
+                if listing.wrong:
+                    why = f"the server {listing.name} lists what are no tools: {why}"
+                some = "some tools" if listing.wrong else "tools"
+                activity.logger.warning("%s goes on without %s: %s", question.key, some, why)
 
     async def _listing(self, server: ServerSpec) -> ServerListing:
         """What a server offers, after some tries."""

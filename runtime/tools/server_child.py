@@ -144,6 +144,8 @@ class _Child:
             return {"spec": {}}
         try:
             listing = await session.listing()
+        except NotOffered:
+            raise
         except ValidationError as error:
             raise NotOffered(
                 f"the server {self._spec.name} lists what are no tools: {_first_of(error)}"

@@ -48,6 +48,7 @@ from runtime.tools.resources import (
     told_resources,
 )
 from runtime.tools.schemas import bounded_line, method_name, method_stub, size_of
+from runtime.tools.screened import Screen, wrong_on
 from runtime.tools.stdio import MOST_BYTES, Stdio
 
 MOST_TOOLS = 100
@@ -89,12 +90,18 @@ class Session:
         can = self.client.server_capabilities
         # One that has resources alone may take the question for its tools for an error.
         only_reads = can.resources is not None and can.tools is None
-        tools, left_out = ([], 0) if only_reads else await self._tools()
+        tools, left_out, wrong = ([], 0, []) if only_reads else await self._tools()
+        if wrong and not tools:
+            raise NotOffered(f"the server {self.spec.name} lists what are no tools: {wrong[0]}")
+        wrong += [why for why in map(never_called, tools) if why]
+        left_out += len(wrong)
         listed: list[ServerTool] = []
         names: frozenset[str] = frozenset()
         about = bounded_line(self.client.instructions, MOST_ABOUT)
         size = size_of(about)
         for tool in tools:
+            if never_called(tool):
+                continue
             one = described(tool, names, self.spec)
             size += size_of(one.model_dump(mode="json"))
             if size > MOST_LISTING or len(listed) == MOST_TOOLS:
@@ -108,6 +115,7 @@ class Session:
             tools=tuple(listed),
             about=about,
             left_out=left_out,
+            wrong=wrong[0] if wrong else "",
             resources=resources,
             more_resources=more,
         )
@@ -147,7 +155,7 @@ class Session:
             NotOffered: if it is not the one of ``digest``.
         """
         # Asked for anew: a server may give a name to another tool at any time.
-        tools, _ = await self._tools()
+        tools, _, _ = await self._tools()
         tool = next((tool for tool in tools if tool.name == name), None)
         if tool is None:
             raise NotOffered(f"the server {self.spec.name} has no tool {name!r} any more")
@@ -187,36 +195,47 @@ class Session:
             raise Broken("asked something before it would answer, and was told nothing", over=False)
         return told(result, f"{self.spec.name}.{tool.name}")
 
-    async def _tools(self) -> tuple[list[Tool], int]:
-        """All that it lists, and how many pages it would go on with beyond."""
+    async def _tools(self) -> tuple[list[Tool], int, list[str]]:
+        """All that it lists, how many pages it would go on with beyond, and what is wrong with what
+        are no tools.
+        """
         tools: list[Tool] = []
+        wrong: list[str] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             page = await self.client.session.list_tools(
                 params=PaginatedRequestParams(cursor=cursor)
             )
             tools += page.tools
+            wrong += wrong_on(page)
             cursor = page.next_cursor
             if cursor is None:
-                return tools, 0
-        return tools, 1
+                return tools, 0, wrong
+        return tools, 1, wrong
 
 
 @asynccontextmanager
 async def connected(spec: ServerSpec) -> AsyncIterator[Session]:
     """A connection to a server, which is started if it is one of a command."""
+    screen = Screen()
     if spec.url:
         headers = {"Authorization": f"Bearer {os.environ[spec.token]}"} if spec.token else {}
         async with (
             HttpClient(headers=headers, timeout=httpx2.Timeout(30.0, read=spec.timeout)) as http,
             Client(
-                streamable_http_client(spec.url, http_client=http, max_sse_event_size=MOST_BYTES)
+                screen.over(
+                    streamable_http_client(
+                        spec.url, http_client=http, max_sse_event_size=MOST_BYTES
+                    )
+                )
             ) as client,
         ):
+            screen.version = client.session.protocol_version or ""
             yield Session(spec, client)
         return
     stdio = Stdio(spec.command, spec.directory)
-    async with Client(stdio.connected()) as client:
+    async with Client(screen.over(stdio.connected())) as client:
+        screen.version = client.session.protocol_version or ""
         yield Session(spec, client, stdio)
 
 
@@ -231,6 +250,16 @@ def described(tool: Tool, taken: frozenset[str], spec: ServerSpec) -> ServerTool
         effect=spec.effects.get(tool.name) or effect_of(tool),
         digest=digest_of_tool(tool),
     )
+
+
+def never_called(tool: Tool) -> str:
+    """Why no arguments are those of a tool; empty where some may be."""
+    schema = tool.input_schema
+    if schema.get("additionalProperties") is not False or schema.get("patternProperties"):
+        return ""
+    allowed, required = schema.get("properties") or {}, schema.get("required") or []
+    unmet = next((name for name in required if name not in allowed), None)
+    return f"{tool.name}: it requires {unmet!r}, and does not allow it"[:MOST_DOC] if unmet else ""
 
 
 def effect_of(tool: Tool) -> EffectClass:

@@ -234,6 +234,9 @@ def main() -> None:
                     say({"id": number, "result": {"tools": [{"name": 3}]}})
                     continue
                 tools = json.loads(json.dumps(TOOLS))
+                if (HERE / "half-garbled").exists():
+                    never = {"type": "object", "required": ["a"], "additionalProperties": False}
+                    tools[:0] = [{"name": 3}, "none", {"name": "never", "inputSchema": never}]
                 if (HERE / "changed").exists():
                     tools[0]["inputSchema"]["required"] = ["from"]
                     del tools[1]

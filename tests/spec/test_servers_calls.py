@@ -24,7 +24,7 @@ from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.base.values import JobKey
 from runtime.tools.schemas import Schema, method_stub
-from runtime.tools.session import told, wrong_arguments
+from runtime.tools.session import never_called, told, wrong_arguments
 from tests.eventually import alive, eventually
 from tests.servers.hostile_mcp import SECRET
 
@@ -59,9 +59,11 @@ async def worker(
         yield made
 
 
-async def listed(worker: ToolActivities, *servers: ServerSpec) -> tuple[ServerListing, ...]:
+async def listed(
+    worker: ToolActivities, *servers: ServerSpec, job: str = "j"
+) -> tuple[ServerListing, ...]:
     """What the servers offer, as a job that begins is told."""
-    question = ServersQuestion(key=KEY, servers=servers)
+    question = ServersQuestion(key=JobKey(batch="b", job=job), servers=servers)
     return (await ActivityEnvironment().run(worker.list_servers, question)).listings
 
 
@@ -247,6 +249,40 @@ async def test_a_server_that_cannot_be_asked_offers_nothing(
     (bad,) = await listed(worker, spec)
     assert bad.tools == ()
     assert bad.error.startswith(why)
+
+
+@pytest.mark.slow
+async def test_what_is_no_tool_takes_no_other_away(
+    worker: ToolActivities, spec: ServerSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others are offered and called; how many were left out is told to the job, and why by the
+    worker, once.
+    """
+    (whole,) = await listed(worker, spec, job="before")
+    (tmp_path / "half-garbled").touch()
+    (bad,) = await listed(worker, spec)
+    assert (bad.tools, bad.left_out, bad.error) == (whole.tools, 3, "")
+    assert bad.wrong == "tools.0.inputSchema: Field required"
+    await listed(worker, spec, job="next")
+    (told,) = [record.getMessage() for record in caplog.records if "no tools" in record.message]
+    assert told.startswith(
+        "b/j goes on without some tools: the server bad lists what are no tools: tools.0.inputSchema"
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"additionalProperties": False}, "t: it requires 'b', and does not allow it"),
+        ({"additionalProperties": False, "patternProperties": {"b": True}}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_tool_that_requires_what_it_forbids(more: Schema, said: str) -> None:
+    """No call of it fits: it is no tool. What is required and named nowhere else may be given."""
+    schema = {"type": "object", "properties": {"a": True}, "required": ["a", "b"], **more}
+    assert never_called(Tool(name="t", input_schema=schema)) == said
+    assert "b: Any" in method_stub("t", schema, None)
 
 
 @pytest.mark.slow

@@ -79,12 +79,14 @@ class ServerListing(_Value):
     about: str = ""
     """The beginning of its instructions."""
     left_out: int = 0
-    """Tools beyond those that a job takes."""
+    """Tools beyond those that a job takes, and what it lists as tools that are none."""
     error: str = ""
     # Left out where there are none: listings of before have the digests that they had.
     resources: tuple[ServerResource, ...] = Field(default=(), exclude_if=lambda value: not value)
     more_resources: int = Field(default=0, exclude_if=lambda value: not value)
     """Resources beyond those that a job is told of; they can be read all the same."""
+    wrong: str = Field(default="", exclude_if=lambda value: not value)
+    """What is wrong with the first that is no tool."""
 
     def tool(self, name: str) -> ServerTool | None:
         """The tool behind a method."""
