@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
@@ -15,14 +17,30 @@ MOST_READ = 64 * 1024
 """Bytes of an error response; one that is longer is told without its own words."""
 MOST_WORDS = 200
 
+BETWEEN = 1.0
+"""Seconds before a stream of events is asked for once more: a server may end each at once, and say
+that it may be asked for again at once.
+"""
+
 
 class HttpClient(httpx2.AsyncClient):
     """Tells which status an error response has, and the beginning of its words: the ``mcp`` package
-    says of one without an error of JSON-RPC only that there was one.
+    says of one without an error of JSON-RPC only that there was one. ``pause`` is for tests.
     """
+
+    def __init__(
+        self, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep, **how: Any
+    ) -> None:
+        super().__init__(**how)
+        self._pause = pause
+        self._streamed = False
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The response, or one in its place with an error of JSON-RPC. Errors as ``httpx2``'s."""
+        if request.method == "GET":
+            before, self._streamed = self._streamed, True
+            if before:
+                await self._pause(BETWEEN)
         response = await super().send(request, **how)
         # What 404 means is for the package to say: there may have been a session.
         if request.method != "POST" or response.status_code < 400 or response.status_code == 404:

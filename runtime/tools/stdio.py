@@ -17,7 +17,13 @@ from typing import Any
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
 MOST_BYTES = 8 << 20
 """Of one message. A longer line ends the server."""
@@ -25,6 +31,8 @@ MOST_DIGITS = 4_000
 """Of an integer; a longer one is the infinity that it is as a float."""
 MOST_GARBAGE = 100
 """Lines that are no message: some servers greet. One more ends the server."""
+MOST_ASKED = 100
+"""Requests of a server's own whose answers it has not read. One more ends it."""
 
 Incoming = SessionMessage | Exception
 
@@ -35,6 +43,7 @@ class Stdio:
     def __init__(self, command: tuple[str, ...], directory: str) -> None:
         self._command, self._directory = command, directory
         self.ended = ""
+        self._asked = 0
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -84,6 +93,10 @@ class Stdio:
                     # It may be the answer that somebody waits for, and no other will come.
                     self.ended = "wrote a message that is nested too deeply"
                     return
+                self._asked += isinstance(message, JSONRPCRequest)
+                if self._asked > MOST_ASKED:
+                    self.ended = f"asked more than {MOST_ASKED} things and read no answer"
+                    return
                 with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                     await to_client.send(SessionMessage(message))
             self.ended = f"wrote more than {MOST_GARBAGE} lines that are no messages"
@@ -100,6 +113,7 @@ class Stdio:
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     process.stdin.write(text.encode() + b"\n")
                     await process.stdin.drain()
+                    self._asked -= isinstance(message.message, JSONRPCResponse | JSONRPCError)
 
 
 def _message(line: bytes) -> JSONRPCMessage:

@@ -38,7 +38,7 @@ TOOLS: list[dict[str, Any]] = [
         {"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
         for name in (
             *("hang", "crash", "garbage", "wrong-result", "flood", "lines", "big", "secret"),
-            *("fail", "stray", "environment", "fork", "noise", "halved", "digits", "deep"),
+            *("asks", "fail", "stray", "environment", "fork", "noise", "halved", "digits", "deep"),
             "nested",
         )
     ),
@@ -101,6 +101,12 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
             try:
                 while True:
                     sys.stdout.write("x" * 65536)
+            except OSError:
+                os._exit(1)
+        case "asks":
+            try:
+                for number in range(10**9):
+                    say({"id": number, "method": "sampling/createMessage", "params": {}})
             except OSError:
                 os._exit(1)
         case "big":

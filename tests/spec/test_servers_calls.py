@@ -324,6 +324,7 @@ async def test_calls_and_their_results(call: Call) -> None:
         ("flood", "the server bad wrote a message of more than 8388608 bytes"),
         ("lines", "the server bad wrote more than 100 lines that are no messages"),
         ("wrong-result", "the server bad gave an answer that is none"),
+        ("asks", "the server bad asked more than 100 things and read no answer"),
         ("hang", "bad.hang did not answer within 0.3 seconds"),
         ("deep", "the server bad wrote a message that is nested too deeply"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
+import httpx2
 import pytest
 from temporalio.testing import ActivityEnvironment
 
@@ -12,6 +13,7 @@ from activities.tools import ToolActivities
 from runtime.archive.stores import MemoryStore
 from runtime.base.spec.servers import ServerSpec
 from runtime.base.values import JobKey
+from runtime.tools.http import BETWEEN, HttpClient
 from tests.servers.hostile_http import WRONGS, HostileHttp, hostile_http
 
 KEY = JobKey(batch="b", job="j")
@@ -89,6 +91,21 @@ async def test_a_call_made_at_most_once_whose_answer_was_lost(
     assert (await call("pay", 0)).error_type == "OutcomeUnknown"
     assert (await call("pay", 0)).error_type == "OutcomeUnknown"
     assert server.called == ["pay"]
+
+
+async def test_a_stream_of_events_is_not_asked_for_again_at_once() -> None:
+    """Whatever the server says of that, and however soon it ends it."""
+    answers = httpx2.MockTransport(lambda _: httpx2.Response(200, content="retry: 0\n\n"))
+    waits: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        waits.append(seconds)
+
+    async with HttpClient(transport=answers, pause=pause) as client:
+        for _ in range(4):
+            await client.post("http://web.test/mcp", json={})
+            await client.get("http://web.test/mcp")
+    assert waits == [BETWEEN] * 3
 
 
 @pytest.mark.slow
