@@ -17,6 +17,11 @@ MOST_READ = 64 * 1024
 """Bytes of an error response; one that is longer is told without its own words."""
 MOST_WORDS = 200
 
+REFUSED = frozenset({401, 403})
+"""Statuses with which the protocol has a server refuse whoever asks, before it looks at what for;
+in the code of an error of JSON-RPC.
+"""
+
 BETWEEN = 1.0
 """Seconds before a stream of events is asked for once more: a server may end each at once, and say
 that it may be asked for again at once.
@@ -49,8 +54,10 @@ class HttpClient(httpx2.AsyncClient):
             body = await _body(response)
         finally:
             await response.aclose()
-        if body is None or not _is_error(body):
-            error = {"code": INTERNAL_ERROR, "message": _told(response, body or b"")}
+        refused = response.status_code in REFUSED
+        if body is None or refused or not _is_error(body):
+            code = response.status_code if refused else INTERNAL_ERROR
+            error = {"code": code, "message": _told(response, body or b"")}
             body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
         return httpx2.Response(
             response.status_code,

@@ -37,7 +37,7 @@ from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, as_read, shortened
-from runtime.tools.http import HttpClient
+from runtime.tools.http import REFUSED, HttpClient
 from runtime.tools.resources import (
     MOST_URI,
     Listed,
@@ -181,6 +181,8 @@ class Session:
         except MCPError as error:
             # With JSON-RPC's own codes nobody knows whether the tool ran, but for those that
             # refuse the call before; any other code is the tool's own word.
+            if error.code in REFUSED:
+                return _failed(f"the server {self.spec.name} said: {error.message}")
             if error.code in _NOT_MADE or error.code not in _RESERVED:
                 return _failed(f"{self.spec.name}.{tool.name}: {error.message}")
             gone = self.stdio is not None and self.stdio.ended

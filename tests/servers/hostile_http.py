@@ -54,11 +54,12 @@ def hostile_http() -> Iterator[HostileHttp]:
                     names = [*WRONGS, "well", "long", "escapes"]
                     schema = {"type": "object"}
                     tools = [{"name": n, "inputSchema": schema, "annotations": hint} for n in names]
-                    self._say(message, {"tools": [*tools, {"name": "pay", "inputSchema": schema}]})
+                    once = [{"name": name, "inputSchema": schema} for name in ("pay", "buy")]
+                    self._say(message, {"tools": [*tools, *once]})
                 case "tools/call":
                     name = message["params"]["name"]
                     told.called.append(name)
-                    self._call(message, "drop" if name == "pay" else name)
+                    self._call(message, {"pay": "drop", "buy": "expired"}.get(name, name))
                 case _ if "id" in message:
                     error = {"code": -32601, "message": "no such method"}
                     self._send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}))

@@ -93,6 +93,14 @@ async def test_a_call_made_at_most_once_whose_answer_was_lost(
     assert server.called == ["pay"]
 
 
+@pytest.mark.slow
+async def test_a_call_made_at_most_once_that_was_refused(call: Call) -> None:
+    """As by an expired token: the server did not look at the call, so its outcome is known."""
+    result = await call("buy", 0)
+    assert result.error_type == "RuntimeError"
+    assert result.error_message == SAID["expired"]
+
+
 async def test_a_stream_of_events_is_not_asked_for_again_at_once() -> None:
     """Whatever the server says of that, and however soon it ends it."""
     answers = httpx2.MockTransport(lambda _: httpx2.Response(200, content="retry: 0\n\n"))
