@@ -111,7 +111,12 @@ async def ask(
         if again is not None:
             captured.heard = builder = again
         else:
-            if is_whole(captured) and not options.stream and _is_litellms_own(error):
+            if (
+                is_whole(captured)
+                and not options.stream
+                and _is_litellms_own(error)
+                and not _is_silent(captured)
+            ):
                 # The whole response is there, and litellm made nothing of it: what it says counts.
                 captured.failure = captured.failure or fault_in(captured) or unread(captured)
             if captured.failure is not None or not _can_be_read(captured, options, error):
@@ -173,7 +178,17 @@ def _can_be_read(captured: CapturedCall, options: ModelOptions, error: Exception
         and "before any terminal event" in str(error)
         and not _ERROR.search(captured.content)
     )
-    return ended_early or (options.stream and is_whole(captured))
+    return ended_early or (options.stream and is_whole(captured)) or _is_silent(captured)
+
+
+def _is_silent(captured: CapturedCall) -> bool:
+    """Whether the response is a complete one of OpenAI's Responses API in which the model said
+    nothing, of which litellm makes an error.
+    """
+    if not is_whole(captured):
+        return False
+    response = response_in(captured.content)
+    return response is not None and not response["output"] and response.get("error") is None
 
 
 async def _reread(
@@ -191,6 +206,8 @@ async def _reread(
     captured.failure = fault_in(captured)
     if captured.failure is not None:
         raise captured.failure
+    if _is_silent(captured):
+        return streamed
     if not is_whole(captured):
         if is_none(captured):
             captured.failure = (

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gateway import Gateway, job_at
 from model_calls import (
     KEY,
     RUN,
@@ -175,6 +176,20 @@ async def test_a_refusal_and_a_cut_are_kept(stream: bool) -> None:
         refused, cut = await job.take_turn(), await job.take_turn()
     assert (refused.text, refused.refusal) == ("", "I cannot help with that.")
     assert (cut.text, cut.finish_reason) == ("Too lo", "length")
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/event-stream"])
+async def test_a_model_that_says_nothing_ends_no_job(content_type: str) -> None:
+    """Whole or streamed, such a reply is the turn's, with what it used."""
+    used = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
+    response = {"id": "resp_1", "object": "response", "status": "completed", "output": []}
+    said = json.dumps({**response, "model": "m", "created_at": 1, "usage": used})
+    stream = content_type == "text/event-stream"
+    body = f'data: {{"type": "response.completed", "response": {said}}}\n\n' if stream else said
+    async with Gateway(body.encode(), content_type) as address:
+        reply = await job_at(address, "openai/gpt-5-codex", stream=stream).take_turn()
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (), "stop")
+    assert reply.usage == Usage(prompt=100, completion=20)
 
 
 @pytest.mark.parametrize(
