@@ -241,6 +241,7 @@ class JobWorkflow(Ordered):
             usage=job.ledger.usage,
             cost_usd=job.ledger.cost_usd,
             statement=job.last_statement,
+            paused=self.pausing.asked,
         )
 
     @property

@@ -174,6 +174,10 @@ class JobProgress(Message):
     usage: Usage = Usage()
     cost_usd: float = 0.0
     statement: str = ""
+    paused: bool = Field(default=False, exclude_if=lambda paused: not paused)
+    """Whether it was asked to pause: a turn that runs comes to its end first, a sleep or a question
+    goes on beside.
+    """
 
 
 class BatchEnd(Message):

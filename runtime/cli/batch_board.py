@@ -19,6 +19,7 @@ from rich.text import Text
 
 from runtime.base.standings import PAUSED, RUNNING, WAITING
 from runtime.cli.board import GAP, clock_text, middle, wide
+from runtime.cli.reporters import by_status
 from runtime.cli.text import first_line, one_line
 from runtime.client.batch_watch import Picture
 
@@ -34,8 +35,8 @@ _BEGUN = (RUNNING, WAITING, PAUSED)
 
 def sums(picture: Picture) -> str:
     """``3 queued, 2 running, 1 failed, 12 succeeded of 18``."""
-    listed = ", ".join(f"{count:,} {status}" for status, count in picture.counts.items())
-    return f"{picture.batch}  {listed or 'no jobs yet'} of {picture.jobs:,}"
+    counts = by_status(picture.counts) or "no jobs yet"
+    return f"{picture.batch}  {counts} of {picture.jobs:,}"
 
 
 def spent(picture: Picture) -> str:

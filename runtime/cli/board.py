@@ -3,7 +3,7 @@ lines than there are.
 
 ::
 
-    2 running, 5 waiting, 1 failed, 12 done of 20  0:12:41  $1.2345  1,234,567 tokens
+    5 queued, 1 running, 1 waiting, 1 failed, 12 succeeded of 20  0:12:41  $1.2345  1,234,567 tokens
     job                  turn      tokens      cost  now        statement
     licences-of-…-files    12      12,345   $0.0100  model      foo = view("src/foo.py")
     … and 1 more
@@ -11,16 +11,20 @@ lines than there are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from runtime.cli.reporters import doing_text
+from runtime.base.standings import QUEUED, RUNNING
+from runtime.cli.reporters import by_status, doing_text
 from runtime.cli.text import first_line
+from runtime.client.statuses import held_up
+from runtime.client.wait_reasons import is_paused
 from runtime.client.watch import Turn
-from runtime.job.stops import JobStatus
+from runtime.job.phases import Phase
 from workflows.messages import JobOutcome
 
 GAP = "  "
@@ -51,8 +55,8 @@ class Board:
     """What start-up waits for; shown until a job has moved."""
     jobs: int = 0
     rows: dict[str, Turn] = field(default_factory=dict)
-    succeeded: int = 0
-    failed: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+    """Jobs that ended, by status."""
     cost: float = 0.0
     tokens: int = 0
 
@@ -70,10 +74,7 @@ class Board:
     def ended(self, outcome: JobOutcome) -> None:
         """A job has ended."""
         self.rows.pop(outcome.key.job, None)
-        if outcome.status is JobStatus.SUCCEEDED:
-            self.succeeded += 1
-        else:
-            self.failed += 1
+        self.ends[outcome.status] += 1
         self.cost += outcome.cost_usd
         self.tokens += outcome.usage.total
 
@@ -96,11 +97,10 @@ class Board:
         spent = [clock_text(now - self.began)]
         counts = ""
         if self.jobs:
-            waiting = max(self.jobs - len(self.rows) - self.succeeded - self.failed, 0)
-            counts = (
-                f"{len(self.rows)} running, {waiting} waiting, {self.failed} failed,"
-                f" {self.succeeded} done of {self.jobs}"
-            )
+            begun = Counter(map(_status, self.rows.values()))
+            queued = max(self.jobs - begun.total() - self.ends.total(), 0)
+            told = {QUEUED: queued, RUNNING: begun.pop(RUNNING, 0), **begun, **self.ends}
+            counts = f"{by_status(told)} of {self.jobs:,}"
             cost = self.cost + sum(row.progress.cost_usd for row in self.rows.values())
             tokens = self.tokens + sum(row.progress.usage.total for row in self.rows.values())
             spent += [f"${cost:.4f}", f"{tokens:,} tokens"]
@@ -111,6 +111,12 @@ class Board:
             yield from (Text(counts), Text(GAP.join(spent)))
         if self.waiting:
             yield Text(f"{self.waiting} …")
+
+
+def _status(turn: Turn) -> str:
+    """What ``ls`` calls it."""
+    held = held_up(turn)
+    return RUNNING if held is None else held[0]
 
 
 def _table(rows: list[Turn], width: int) -> Iterator[Text]:
@@ -135,7 +141,7 @@ def _table(rows: list[Turn], width: int) -> Iterator[Text]:
             str(seen.turn),
             f"{seen.usage.total:,}",
             f"${seen.cost_usd:.4f}",
-            seen.phase.value,
+            Phase.PAUSED if is_paused(seen) else seen.phase,
             doing_text(row, first_line(seen.statement, width)),
         )
 

@@ -4,7 +4,7 @@ for terminals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +13,7 @@ from runtime.base.standings import OPEN, waiting_for
 from runtime.cli.output import json_line, note, say, stderr_is_terminal
 from runtime.cli.text import first_line, one_line, shortened
 from runtime.client.plans import Start
-from runtime.client.wait_reasons import WAITS
+from runtime.client.wait_reasons import wait_of
 from runtime.job.stops import JobStatus
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class PlainReporter:
         follows a failed one.
         """
         attempt = turn.trouble.attempt if turn.trouble else 0
-        waits = WAITS.get(turn.progress.phase, "")
+        waits = wait_of(turn.progress)
         command = turn.running.command if turn.running else turn.awaits
         now = (turn.progress.turn, attempt, waits, command)
         before = self._told.get(str(turn.key), (0, 0, "", ""))
@@ -232,7 +232,7 @@ def progress_line(turn: Turn) -> str:
     wrong in the statement's place.
     """
     seen = turn.progress
-    last = doing_text(turn, WAITS.get(seen.phase) or first_line(seen.statement))
+    last = doing_text(turn, wait_of(seen) or first_line(seen.statement))
     counts = f"turn {seen.turn}  {seen.usage.total:,} tokens  ${seen.cost_usd:.4f}"
     return f"{turn.key}  {counts}  {last}".rstrip()
 
@@ -292,12 +292,16 @@ def totals_line(summary: Sequence[dict[str, Any]]) -> str:
     counts: dict[str, int] = {}
     for job in summary:
         counts[job["status"]] = counts.get(job["status"], 0) + 1
-    listed = ", ".join(f"{count} {status}" for status, count in counts.items())
     below = [one for job in summary if (one := job["sub_jobs"]) is not None]
     spent = [*summary, *below]
     tokens, cost = sum(one["tokens"] for one in spent), sum(one["cost_usd"] for one in spent)
     sub_jobs = f", with {counted(sum(one['jobs'] for one in below), 'sub-job')}" if below else ""
-    return f"{listed}; {tokens:,} tokens, ${cost:.4f}{sub_jobs}"
+    return f"{by_status(counts)}; {tokens:,} tokens, ${cost:.4f}{sub_jobs}"
+
+
+def by_status(counts: Mapping[str, int]) -> str:
+    """``3 queued, 2 running, 12 succeeded``, without those that no job has."""
+    return ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)
 
 
 def _short(result: Any, limit: int = 300) -> str:

@@ -19,11 +19,11 @@ from runtime.archive.standings import ArchivedStanding, standing_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import NotFound
 from runtime.base.kinds_of_error import kind_of_error
-from runtime.base.standings import DAMAGED, OPEN, QUEUED, RUNNING
+from runtime.base.standings import DAMAGED, OPEN, PAUSED, QUEUED, RUNNING, WAITING
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.standing import Standing
-from runtime.client.statuses import held_up
+from runtime.client.statuses import held_up, now_of
 from runtime.job.stops import JobStatus
 from runtime.server.away import is_passing
 from workflows.messages import BatchEnd, BatchNews
@@ -169,9 +169,10 @@ class BatchWatch:
             if not is_passing(error):
                 raise
             return self._unanswered(f"the Temporal server does not answer: {error.message}")
-        held = [one for standing, _ in self._open.values() if (one := held_up(standing))]
+        now = [now_of(standing)[0] for standing, _ in self._open.values()]
+        held = [status for status in now if status in {WAITING, PAUSED}]
         counts = {QUEUED: news.waiting, RUNNING: len(news.open) - len(held)}
-        for status, _ in held:
+        for status in held:
             counts[status] = counts.get(status, 0) + 1
         for id, standing in self._ended.items():
             # A job that was begun anew is open again, whatever was known of its end.
@@ -270,7 +271,9 @@ class BatchWatch:
         for id, standing in zip(ids, standings, strict=True):
             self._ended[id] = standing
             self._failing.pop(id, None)
-            if standing.status not in {OPEN, DAMAGED, JobStatus.SUCCEEDED.value}:
+            # A sub-job is not counted: its end is its parent's concern.
+            fine = {OPEN, DAMAGED, JobStatus.SUCCEEDED.value}
+            if standing.status not in fine and not standing.parent:
                 self._erred(id, standing.reason or standing.status)
 
     async def _ask(self, control: Control, open: tuple[str, ...]) -> None:

@@ -12,8 +12,8 @@ from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.paged import in_pages
 from runtime.client.standing import Standing
-from runtime.client.wait_reasons import WAITS
-from runtime.job.phases import Phase
+from runtime.client.wait_reasons import is_paused, wait_of
+from runtime.client.watch import Turn
 from runtime.server.gathered import gathered
 
 
@@ -32,16 +32,16 @@ def now_of(standing: Standing) -> tuple[str, str]:
     return RUNNING, f"turn {progress.turn}: {progress.phase}"
 
 
-def held_up(standing: Standing) -> tuple[str, str] | None:
+def held_up(standing: Standing | Turn) -> tuple[str, str] | None:
     """The status and the reason of a job that can do nothing until something comes, or nothing of
     one that works, also where it makes an attempt anew after a pause.
     """
     if standing.awaits:
         return WAITING, waiting_for(standing.awaits)
     progress = standing.progress
-    if progress is None or progress.phase not in WAITS:
+    if progress is None or not (wait := wait_of(progress)):
         return None
-    return PAUSED if progress.phase is Phase.PAUSED else WAITING, WAITS[progress.phase]
+    return PAUSED if is_paused(progress) else WAITING, wait
 
 
 async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tuple[str, str]]:

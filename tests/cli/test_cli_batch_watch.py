@@ -52,6 +52,7 @@ class Served:
     trouble: Trouble | None = None
     asked: list[str] = field(default_factory=list)
     phases: dict[str, Phase] = field(default_factory=dict)
+    paused: str = ""
     awaits: dict[str, str] = field(default_factory=dict)
 
     async def batch_news(self, batch: str, known: int) -> BatchNews | None:
@@ -65,6 +66,7 @@ class Served:
             phase=self.phases.get(key.job, Phase.MODEL),
             usage=Usage(prompt=10),
             statement="step()",
+            paused=key.job in self.paused,
         )
         since = NOON - timedelta(seconds=len(self.asked))
         return Standing(
@@ -115,9 +117,25 @@ async def test_a_job_that_can_do_nothing_by_itself_is_not_told_as_running(
     served.trouble = Trouble("Down", 2, 4.0)
     del served.phases["a"], served.phases["c"], served.awaits["d"]
     second = await anext(following)
-    # A pause before an attempt that is made again ends by itself.
-    assert second.counts == {"queued": 3, "running": 4, "paused": 1}
+    # All of them wait for another attempt, as 'ls' says, too.
+    assert second.counts == {"queued": 3, "waiting": 5}
     assert "more" not in drawn(second, 160, 20, 0.0).plain
+    await following.aclose()
+
+
+async def test_a_paused_job_is_told_as_paused_whatever_it_waits_for_beside() -> None:
+    """Who paused a job that sleeps looks for it there; one that works ends its turn first."""
+    served = Served(
+        [BatchNews(open=("a", "b", "c", "d"))],
+        phases={"a": Phase.APPROVAL, "b": Phase.ASLEEP, "d": Phase.ASLEEP},
+        paused="abc",
+    )
+    following = watch(MemoryStore(), served, 0.0).pictures()
+    told = await anext(following)
+    assert told.counts == {"running": 1, "paused": 2, "waiting": 1}
+    assert {job.id: job.doing for job in told.slowest}["b"] == (
+        "paused by a user: 'holdfast resume' has it go on; sleeps, as its last statement asked for"
+    )
     await following.aclose()
 
 
@@ -185,6 +203,7 @@ async def test_the_last_picture_is_of_the_newest_runs_and_of_no_sub_job() -> Non
     pictures = [picture async for picture in following]
     assert pictures[-2].counts == {"succeeded": 2}
     assert pictures[-1].counts == {"succeeded": 1, "failed": 1}
+    assert [error.job for error in pictures[-1].errors] == ["a"]
 
 
 async def test_where_nobody_answers_the_last_picture_stays() -> None:

@@ -68,7 +68,7 @@ def test_every_size_shows_turn_tokens_and_cost(width: int, height: int) -> None:
     assert all(len(line) <= width for line in lines)
     assert len(lines) == height - 1
     head = [lines[0]] if width > 80 else lines[:2]
-    assert head[0].startswith("60 running, 38 waiting, 1 failed, 1 done of 100")
+    assert head[0].startswith("38 queued, 60 running, 1 succeeded, 1 budget of 100")
     assert head[-1].endswith("1:02:05  $90.5000  74,074,040 tokens")
     rows = lines[len(head) + 1 : -1]
     assert all("   41    1,234,567    $1.5000  " in row for row in rows)
@@ -91,7 +91,7 @@ def test_a_line_of_80_columns() -> None:
     board.planned(1, [])
     board.turn(_turn("errors", 3, "x = 1", Trouble("ConnectionFailed: no", 2, 4.0)))
     assert _drawn(board, 80, 24) == [
-        "1 running, 0 waiting, 0 failed, 0 done of 1  1:02:05  $1.5000  1,234,567 tokens",
+        "1 running of 1  1:02:05  $1.5000  1,234,567 tokens",
         "job      turn       tokens       cost  now         statement",
         "errors      3    1,234,567    $1.5000  model       attempt 2 in 4 s, after Conn…",
     ]
@@ -128,6 +128,22 @@ def test_what_ended_is_counted_and_paid_for() -> None:
     board.planned(2, [])
     board.turn(_turn("a"))
     board.ended(_ended("a", JobStatus.FAILED))
-    assert _drawn(board, 80, 24) == [
-        "0 running, 1 waiting, 1 failed, 0 done of 2  1:02:05  $0.2500  10 tokens"
-    ]
+    assert _drawn(board, 80, 24) == ["1 queued, 1 failed of 2  1:02:05  $0.2500  10 tokens"]
+
+
+def test_the_counts_are_those_of_ls() -> None:
+    """By the same words: what waits for its place has not begun, and a budget is no failure."""
+    board = Board(began=100.0)
+    board.planned(6, [_ended("spent", JobStatus.BUDGET), _ended("no", JobStatus.CANCELLED)])
+    for name, phase, paused in (
+        ("a", "asleep", True),
+        ("b", "asleep", False),
+        ("c", "model", True),
+    ):
+        seen = _turn(name, 3, "wait(5)")
+        told = {"phase": Phase(phase), "paused": paused}
+        board.turn(replace(seen, progress=seen.progress.model_copy(update=told)))
+    head, _, *rows = _drawn(board, 120, 24)
+    counts = "1 queued, 1 running, 1 paused, 1 waiting, 1 budget, 1 cancelled of 6"
+    assert head.startswith(counts)
+    assert [row.split()[4] for row in rows] == ["paused", "asleep", "model"]

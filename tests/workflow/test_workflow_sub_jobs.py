@@ -18,6 +18,7 @@ from runtime.interpreter.spawning import SpawnRequest
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually, until_phase
 from tests.reset_by_hand import reset_by_hand
+from workflows.job import JobWorkflow
 from workflows.messages import JobOrder, JobOutcome, Note
 from workflows.sub_jobs import name_of
 
@@ -320,7 +321,9 @@ async def test_a_job_is_paused_with_its_sub_jobs(stage: Stage) -> None:
     await until_phases([handle, *children], *["asleep"] * 4)
     own, _, free = children
     await own.signal("pause", Note.of())
+    assert (await own.query(JobWorkflow.progress)).paused
     await handle.signal("pause", Note.of())
+    assert (await handle.query(JobWorkflow.progress)).paused
     for child in children:
         await until_told(child)
         await child.signal("message", Note.of("Go on."))
