@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,8 +30,12 @@ def main(words: Sequence[str] | None = None) -> int:
     except (RuntimeError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    for line in fleet.told():
-        sys.stdout.write(f"{line}\n")
+    try:
+        sys.stdout.write("".join(f"{line}\n" for line in fleet.told()))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # All is done that was asked for (``| head``). Python flushes once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -12,7 +12,8 @@
     ├── ArchiveError              1   the object store cannot be read or written
     │   ├── ObjectMissing         4   an object that should be there is not
     │   └── ObjectCorrupt         4   an object's bytes do not have the digest it is known by
-    └── VerificationError         4   verification or replay found a difference
+    ├── VerificationError         4   verification or replay found a difference
+    └── ReaderGone              141   what is printed has no reader any more, as with ``| head``
 
 A message says what happened, to what, and what to do about it.
 """
@@ -66,3 +67,10 @@ class VerificationError(HoldfastError):
     """Verification or replay found a difference."""
 
     exit_code = 4
+
+
+class ReaderGone(HoldfastError):
+    """The reader of a pipe has gone before the command had ended; nobody is left to tell."""
+
+    exit_code = 141
+    """As a shell has it of a program that SIGPIPE ends."""

@@ -12,7 +12,7 @@ from runtime.base.errors import NotFound
 from runtime.base.plurals import counted
 from runtime.cli.completion import batch_names
 from runtime.cli.options import Json, Store
-from runtime.cli.output import json_document, say
+from runtime.cli.output import json_document, say, say_all
 from runtime.cli.text import one_line, shortened
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def command(
     if json:
         json_document([_document(group, store) for group in groups])
         return
-    for group in groups:
-        for line in _lines(group, calls, store):
-            say(line)
+    say_all(line for group in groups for line in _lines(group, calls, store))
     # That nobody heard of an end is no cause of one.
     untold = sum(group.statuses.get(UNTOLD, 0) for group in groups)
     failed = sum(group.count for group in groups) - untold

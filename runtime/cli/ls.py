@@ -11,7 +11,7 @@ from runtime.base.plurals import counted
 from runtime.base.standings import OPEN
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
-from runtime.cli.output import json_document, say
+from runtime.cli.output import json_document, say, say_all
 from runtime.cli.text import one_line
 from runtime.server.target import Target
 
@@ -54,12 +54,12 @@ def command(
     if not rows:
         say("no jobs yet: start some with 'holdfast run JOBS_FILE'")
     width = max((len(row["job"]) for row in rows), default=0)
-    for row in rows:
-        say(
-            f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4}"
-            f" {'turn ' if row['turns'] == 1 else 'turns'}  {row['tokens']:>12,} tokens "
-            f" ${row['cost_usd']:.4f}  {_said(row)}{_damaged(row)}".rstrip()
-        )
+    say_all(
+        f"{row['job']:<{width}}  {row['status']:<10}  {row['turns']:>4}"
+        f" {'turn ' if row['turns'] == 1 else 'turns'}  {row['tokens']:>12,} tokens "
+        f" ${row['cost_usd']:.4f}  {_said(row)}{_damaged(row)}".rstrip()
+        for row in rows
+    )
 
 
 def _said(row: dict[str, Any]) -> str:

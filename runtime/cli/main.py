@@ -1,8 +1,8 @@
 """``holdfast``: the console script.
 
 Exit codes: 0 all well; 1 it failed; 2 bad input; 3 a budget stopped jobs; 4 verification or replay
-found a difference; 130 interrupted. An error is told on stderr, in a line or several;
-``HOLDFAST_DEBUG=1`` adds the traceback.
+found a difference; 130 interrupted; 141 nobody reads what it prints. An error is told on stderr, in
+a line or several; ``HOLDFAST_DEBUG=1`` adds the traceback.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from runtime.base.collector import begin_process
-from runtime.base.errors import HoldfastError, ObjectCorrupt, ObjectMissing
+from runtime.base.errors import HoldfastError, ObjectCorrupt, ObjectMissing, ReaderGone
 from runtime.cli import (
     approvals,
     approve,
@@ -69,7 +69,7 @@ from runtime.cli.command import Command
 from runtime.cli.exit_codes import INTERRUPTED
 from runtime.cli.logs import DEBUG, log_core
 from runtime.cli.options import with_connection_options
-from runtime.cli.output import note
+from runtime.cli.output import note, own_descriptor
 from runtime.cli.telemetry import end_traces
 from runtime.cli.text import one_line
 from runtime.cli.version import version
@@ -187,6 +187,8 @@ def main(arguments: Sequence[str]) -> int:
         )
         _report(f"{error}{advice}")
         return error.exit_code
+    except ReaderGone as error:
+        return error.exit_code
     except HoldfastError as error:
         _report(str(error))
         return error.exit_code
@@ -223,13 +225,14 @@ def entry() -> NoReturn:
             # Whatever a model wrote can be printed, also where the terminal's encoding has no such
             # character.
             stream.reconfigure(errors="backslashreplace")
+    own_descriptor()
     before_connecting(log_core)
     code = main(sys.argv[1:])
     # ``os._exit`` below runs nothing of what is to run at the end.
     end_traces()
     for stream in (sys.stdout, sys.stderr):
-        # The reader of a pipe may be gone (``holdfast log JOB | head``): nobody is left to tell.
-        with contextlib.suppress(BrokenPipeError):
+        # What could not be written was told of.
+        with contextlib.suppress(OSError, HoldfastError):
             stream.flush()
     # Now and then temporalio's runtime crashes the interpreter while it exits, after all work is
     # done (docs/facts.md).

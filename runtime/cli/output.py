@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from runtime.base.errors import HoldfastError
+from runtime.base.errors import HoldfastError, ReaderGone
 from runtime.cli.text import clean
 
 if TYPE_CHECKING:
@@ -40,24 +40,8 @@ def stdout() -> TextIO:
     return _own or sys.stdout
 
 
-@contextmanager
-def _written() -> Iterator[None]:
-    """Tells what became of output that cannot be written, as to a file on a full disk.
-
-    Raises:
-        HoldfastError: if it cannot, but for a pipe whose reader has gone.
-    """
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise HoldfastError(f"what is printed cannot be written: {error.strerror}") from error
-
-
 def _echo(text: str, *, nl: bool = True) -> None:
-    with _written():
-        typer.echo(text, file=stdout(), nl=nl)
+    typer.echo(text, file=stdout(), nl=nl)
 
 
 def say(text: str) -> None:
@@ -79,7 +63,9 @@ def note(text: str) -> None:
     """Writes one or more lines to stderr, without terminal control sequences."""
     if _notes_to is not None:
         _notes_to(clean(text))
-    else:
+        return
+    # Of what cannot be told nobody can be told.
+    with suppress(OSError, HoldfastError):
         typer.echo(clean(text), file=_own_stderr or sys.stderr)
 
 
@@ -94,22 +80,39 @@ class _Descriptor(io.FileIO):
     """
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """As many bytes as were written."""
+        """As many bytes as were written.
+
+        Raises:
+            ReaderGone: if it is a pipe that nobody reads from any more.
+            HoldfastError: if it cannot be written, as a file on a full disk.
+        """
         try:
             return super().write(data)
+        except BrokenPipeError as error:
+            raise ReaderGone("nobody reads what is printed") from error
         except OSError as error:
             if error.errno != errno.EIO or not _is_device(self.fileno()):
-                raise
+                problem = f"what is printed cannot be written: {error.strerror}"
+                raise HoldfastError(problem) from error
             leave_terminal()
             return super().write(data)
 
 
 def _kept(descriptor: int, like: TextIO) -> TextIO:
     """A stream of its own to where ``descriptor`` leads now."""
-    raw = _Descriptor(os.dup(descriptor), "w")
+    return _stream(_Descriptor(os.dup(descriptor), "w"), like)
+
+
+def _stream(raw: _Descriptor, like: TextIO) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(raw), encoding=like.encoding, errors=like.errors, line_buffering=True
     )
+
+
+def own_descriptor() -> None:
+    """Have stdout tell why it cannot be written whoever prints to it, as help is by others."""
+    if _is_stdout(sys.stdout):
+        sys.stdout = _stream(_Descriptor(1, "w", closefd=False), sys.stdout)
 
 
 def _is_device(descriptor: int) -> bool:
@@ -170,10 +173,9 @@ def raw(data: bytes) -> None:
             )
         return
     # What was written as text stands in another buffer, and comes before these bytes.
-    with _written():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 @contextmanager

@@ -266,27 +266,39 @@ def test_process_ends_with_the_code_and_all_output() -> None:
     assert bad.stderr.startswith("error: the state directory /dev/null/x cannot be made")
 
 
-def test_reader_that_goes_away() -> None:
-    """A pipe whose reader has gone ends the command without a traceback."""
-    code = (
-        "from runtime.cli.main import entry; import sys; sys.argv = ['holdfast', 'schema']; entry()"
-    )
+UNREAD = [("--help", 141), ("run --help", 141), ("--version", 141), ("ls", 141), ("log no", 2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("schema", 141), *(pytest.param(*case, marks=pytest.mark.slow) for case in UNREAD)],
+)
+def test_reader_that_goes_away(words: str, code: int, tmp_path: Path) -> None:
+    """A pipe whose reader has gone ends the command without a traceback, and not with the code of
+    a failure; an error that nobody reads ends it with its own.
+    """
     read, write = os.pipe()
     os.close(read)
     process = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=write, stderr=subprocess.PIPE, check=False
+        [sys.executable, "-m", "holdfast", *words.split()],
+        cwd=ROOT,
+        env={**os.environ, "HOLDFAST_HOME": str(tmp_path)},
+        stdout=write,
+        stderr=write if code == 2 else subprocess.PIPE,
+        check=False,
     )
     os.close(write)
-    assert process.stderr == b""
+    assert (process.returncode, process.stderr or b"") == (code, b"")
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", ["schema", "--help", "--version"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is Linux's /dev/full")
-def test_output_on_a_full_disk_is_one_line_of_error() -> None:
+def test_output_on_a_full_disk_is_one_line_of_error(words: str) -> None:
     """``holdfast schema > FILE`` where no room is left: nothing unexpected, and no success."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "holdfast", "schema"],
+            [sys.executable, "-m", "holdfast", words],
             cwd=ROOT,
             stdout=full,
             stderr=subprocess.PIPE,

@@ -31,6 +31,6 @@ def test_another_place_that_takes_nothing_is_told_of(monkeypatch: pytest.MonkeyP
     with pytest.raises(HoldfastError, match="cannot be written: No space left"):
         output.say("lost")
     # What waits in the stream is written once more as it is closed.
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(HoldfastError, match="No space left"):
         stream.close()
     os.close(full)

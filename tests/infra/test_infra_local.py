@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 import urllib.error
 import urllib.parse
@@ -19,7 +20,7 @@ from google.protobuf.json_format import MessageToDict
 
 from benchmarks.fleet import BATCH, archives, batch, came_of, turns_of, wait_for
 from infra.local.__main__ import main
-from infra.local.fleet import Fleet
+from infra.local.fleet import ROOT, Fleet
 from infra.local.processes import Component
 from runtime.server.connection import connect
 from runtime.server.target import Target
@@ -161,6 +162,23 @@ def test_a_folder_without_a_fleet_has_none(
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", f"error: there is no fleet in {folder}: 'up' makes one\n")
     assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_a_status_whose_reader_has_gone(tmp_path: Path) -> None:
+    """``status DIR | head``: nothing is said of it, and nothing has failed."""
+    Fleet.at(tmp_path)
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "infra.local", "status", str(tmp_path)],
+        cwd=ROOT,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_folder_of_something_else_is_one_error(
