@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from runtime.base.controls import clean
+
 _SPECIFIC = (
     # In brackets: an address of IPv6, or what was masked.
     (
@@ -28,7 +30,7 @@ _SPECIFIC = (
 """What is of one error alone, the longest first, and what stands in its place."""
 
 LEAST_NAME = 3
-"""Characters of a name below which it may be a word of the text."""
+"""Characters of a name below which it may be a word of the text, as one of letters alone may be."""
 
 _TURN = re.compile(r"\bturn (\d+)(?: of the record)?: ")
 """The turn of an error, as a job's reason begins."""
@@ -44,14 +46,16 @@ def turn_of_error(text: str) -> int | None:
 
 
 def kind_of_error(text: str, *names: str) -> str:
-    """The text on one line without its turn, numbers, paths, URLs, ids and digests; ``names`` are
-    others that go, such as the job's own.
+    """The text on one line without its turn, numbers, paths, URLs, ids and digests, and without
+    terminal control sequences; ``names`` are others that go, such as the job's own.
     """
-    # The beginning tells the kind, and the patterns take long over a long text.
-    line = " ".join(_TURN.sub("", text[: 20 * KIND_CHARS], count=1).split())
+    # The beginning tells the kind, and the patterns take long over a long text. A control sequence
+    # whose numbers had gone would be none that could be told from text.
+    line = clean(text[: 20 * KIND_CHARS])
+    line = " ".join(_TURN.sub("", line, count=1).split())
     # The longest first: one name may be part of another.
     for name in sorted(names, key=len, reverse=True):
-        if len(name) >= LEAST_NAME:
+        if len(name) >= LEAST_NAME and not name.isalpha():
             line = re.sub(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", "<job>", line)
     for pattern, place in _SPECIFIC:
         line = pattern.sub(place, line)

@@ -8,7 +8,8 @@ from itertools import takewhile
 from runtime.archive.divergences import divergences, replay_of
 from runtime.archive.job import JobArchive
 from runtime.archive.texts import Explained, Timeline, explained
-from runtime.cli.text import clean, one_line
+from runtime.base.controls import clean
+from runtime.cli.text import one_line
 
 SHOWN_LINES = 4
 """Lines of each text that are shown of one divergence."""

@@ -13,14 +13,12 @@ from runtime.base.plurals import counted
 from runtime.cli.completion import batch_names
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, say, say_all
-from runtime.cli.text import one_line, shortened
+from runtime.cli.text import one_line
 
 if TYPE_CHECKING:
     from runtime.archive.failure_groups import Failing, FailureGroup
     from runtime.archive.stores import ObjectStore
     from runtime.base.values import JobKey
-
-REASON_CHARS = 300
 
 
 def command(
@@ -122,7 +120,7 @@ def _lines(group: FailureGroup, calls: bool, store: str | None) -> Iterator[str]
         how = f"{counted(group.count, 'call')} of {counted(group.jobs, 'job')}"
     yield f"{how}: {one_line(group.kind)}"
     one = group.example
-    yield f"  {one.key}: {shortened(one_line(one.reason), REASON_CHARS)}"
+    yield f"  {one.key}: {one_line(one.reason)}"
     yield f"  {_command(one, store)}"
 
 

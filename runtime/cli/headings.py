@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from runtime.base.characters import is_hidden
-from runtime.cli.text import clean
+from runtime.base.controls import clean
 
 SHORTEST = 3
 """Strokes on each side of a heading. More are for texts with a line that looks like one."""

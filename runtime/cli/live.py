@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from runtime.base.controls import clean
 from runtime.cli.board import Board
 from runtime.cli.drawing import begin_drawing, table_console
 from runtime.cli.output import notes_to
 from runtime.cli.reporters import PlainReporter, outcome_line, retried_line, silence_line
-from runtime.cli.text import clean
 from runtime.client.plans import Plan, Start
 from runtime.client.watch import Retried, Turn
 from workflows.messages import JobOutcome

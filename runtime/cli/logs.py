@@ -16,12 +16,13 @@ from functools import cache
 from io import TextIOWrapper
 from pathlib import Path
 
+from runtime.base.controls import clean
 from runtime.base.errors import InputError
 from runtime.base.home import state_home
 from runtime.base.trace_ids import trace_id
 from runtime.cli.output import note, own_stderr, own_stdout
 from runtime.cli.telemetry import begin_traces, exporter, metrics_address
-from runtime.cli.text import clean, one_line, shortened
+from runtime.cli.text import one_line, shortened
 
 DEBUG = "HOLDFAST_DEBUG"
 """The environment variable that asks for tracebacks."""

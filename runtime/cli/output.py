@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from runtime.base.controls import clean
 from runtime.base.errors import HoldfastError, ReaderGone
-from runtime.cli.text import clean
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -259,6 +259,15 @@ def test_failures_are_grouped_by_cause(
     assert main(["errors", "none"]) == 2
 
 
+def test_a_reason_is_told_in_full(store: ObjectStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """However long it is, and without control sequences; the cause is its beginning."""
+    reason = "turn 1: Y: " + "\x1b[1;31mwhy\x1b[0m and " * 50 + "that is all"
+    job(store, "e", ended("failed", reason))
+    cause, told, *_ = said(capsys, "errors", "night/e").splitlines()
+    assert told == f"  night/e: turn 1: Y: {'why and ' * 50}that is all"
+    assert cause.startswith("1 failed: Y: why and why and ")
+
+
 def test_a_cause_is_looked_at_in_the_archive_that_was_named(
     store: ObjectStore, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -311,11 +320,13 @@ def test_failed_calls_are_grouped_too(
         ("request req_8aXb-1 for a1b2c3d4e5f", "request <id> for <digest>"),
         ("http://[::1]:8/a, http://h/[masked] (see [ftp://h/x])", "<url>, <url> (see [<url>])"),
         ("a\n  decade of facade, job-7", "a decade of facade, <job>"),
+        ("an error of night/error: no error", "an error of <job>: no error"),
+        ("\x1b[38;5;196mslow\x1b[>4;2m \x1b[1mdown\x1b[m (HTTP 429)", "slow down (HTTP <n>)"),
     ],
 )
 def test_what_is_of_one_error_alone_goes(text: str, kind: str) -> None:
     """Numbers, paths, digests, ids and the job's own name; words stay."""
-    assert kind_of_error(text, "night/a", "a", "job-7") == kind
+    assert kind_of_error(text, "night/a", "a", "job-7", "night/error", "error") == kind
 
 
 def test_a_batch_as_a_log_of_inspect(

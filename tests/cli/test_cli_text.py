@@ -11,6 +11,7 @@ from runtime.archive.approvals import QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.texts import Explained
+from runtime.base.controls import clean
 from runtime.base.visible import escaped
 from runtime.cli import differences
 from runtime.cli.effects import effect_line
@@ -18,7 +19,7 @@ from runtime.cli.log import lines_of
 from runtime.cli.main import main
 from runtime.cli.nodes import node_lines
 from runtime.cli.showing import attempts_text, events_text, nodes_text
-from runtime.cli.text import clean, one_line
+from runtime.cli.text import one_line
 from runtime.job.divergence import Aspect, Divergence
 from tests.archive.archive_jobs import Written, segment
 
