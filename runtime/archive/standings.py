@@ -123,7 +123,7 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
         key=archive.job,
         run=run,
         status=DAMAGED if problem else end.status,
-        reason=end.reason if end.status != "succeeded" else "",
+        reason=end.reason,
         turns=end.turns,
         tokens=end.usage.total,
         cost_usd=end.cost_usd,

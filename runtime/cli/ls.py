@@ -13,6 +13,7 @@ from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, say, say_all
 from runtime.cli.text import one_line
+from runtime.job.stops import JobStatus
 from runtime.server.target import Target
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def command(
 
 def _said(row: dict[str, Any]) -> str:
     """Why it stands so, how often it was begun anew, and whose sub-job it is."""
-    parts = [one_line(row["reason"])]
+    parts = [one_line(row["reason"]) if row["status"] != JobStatus.SUCCEEDED else ""]
     if row["retries"]:
         parts.append(counted(row["retries"], "retry", "retries"))
     if row["parent"] is not None:

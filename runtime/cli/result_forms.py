@@ -13,6 +13,7 @@ from runtime.archive.standings import ResultRow
 from runtime.base.plurals import counted
 from runtime.base.standings import DAMAGED
 from runtime.cli.text import one_line, shortened
+from runtime.job.stops import JobStatus
 
 RESULT_CHARS = 100
 """Characters of a result or a reason in a line for people."""
@@ -173,7 +174,7 @@ def _line(row: ResultRow) -> str:
             f"{counted(len(row.damaged), 'object')} cannot be read: run 'holdfast verify"
             f" {row.batch}/{row.id}'"
         )
-    if row.reason:
+    if row.reason and row.status != JobStatus.SUCCEEDED:
         more.append(shortened(one_line(row.reason), RESULT_CHARS))
     elif row.result is not None:
         told = json.dumps(row.result, ensure_ascii=False)

@@ -55,8 +55,7 @@ async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tupl
         if standing is None:
             return OPEN, ""
         if (outcome := standing.outcome) is not None:
-            reason = outcome.reason if outcome.status != "succeeded" else ""
-            return str(outcome.status), reason
+            return str(outcome.status), outcome.reason
         return now_of(standing)
 
     standings = await gathered(one, keys)

@@ -259,6 +259,17 @@ def test_failures_are_grouped_by_cause(
     assert main(["errors", "none"]) == 2
 
 
+def test_a_success_has_the_reason_that_run_told(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For a program as archived; to people it says nothing."""
+    job(store, "good", ended("succeeded", "finished", 1))
+    for command in ("results", "ls"):
+        rows = json.loads(said(capsys, command, "night", "--json"))
+        assert (rows[-1]["id"], rows[-1]["reason"]) == ("good", "finished")
+        assert "finished" not in said(capsys, command, "night")
+
+
 def test_a_reason_is_told_in_full(store: ObjectStore, capsys: pytest.CaptureFixture[str]) -> None:
     """However long it is, and without control sequences; the cause is its beginning."""
     reason = "turn 1: Y: " + "\x1b[1;31mwhy\x1b[0m and " * 50 + "that is all"
