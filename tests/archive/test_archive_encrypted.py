@@ -158,9 +158,10 @@ def test_a_copy_stays_encrypted(
         capsys.readouterr()
         return (main(["archive", "copy", *words]), *capsys.readouterr())
 
-    for _ in range(2):
-        code, told, _ = give(hidden, copy)
-        assert (code, told.endswith(f"were there; {copy} is encrypted\n")) == (0, True)
+    looked = " were there, which --compare alone looks at"
+    for words, there in (((), " 0 were there"), ((), looked), (["--compare"], "and were compared")):
+        code, told, _ = give(hidden, copy, *words)
+        assert (code, told.endswith(f"{there}; {copy} is encrypted\n")) == (0, True)
     assert stored(copy) == stored(hidden)
     code, told, refused = give(hidden, plain)
     assert (code, told, stored(plain)) == (2, "", {})

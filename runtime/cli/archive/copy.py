@@ -78,7 +78,7 @@ def command(
         compare=compare,
         tell=tell,
     )
-    _report(copied, to, json, encrypted=is_encrypted(target))
+    _report(copied, to, json, compared=compare, encrypted=is_encrypted(target))
     if not copied.whole:
         raise typer.Exit(DIFFERENCE)
 
@@ -118,7 +118,7 @@ def _target(url: str, source: ObjectStore, *, plain: bool) -> ObjectStore:
     return target
 
 
-def _report(copied: Copied, target: str, json: bool, *, encrypted: bool) -> None:
+def _report(copied: Copied, target: str, json: bool, *, compared: bool, encrypted: bool) -> None:
     if json:
         json_document({**_document(copied), "encrypted": encrypted})
         return
@@ -130,9 +130,12 @@ def _report(copied: Copied, target: str, json: bool, *, encrypted: bool) -> None
             f"{job}: was deleted in one of the two, and is not copied: 'holdfast archive delete"
             f" {job} --reason TEXT --store STORE' deletes what is left of it in the other"
         )
+    there = f"{copied.present:,} were there"
+    if copied.present:
+        there += " and were compared" if compared else ", which --compare alone looks at"
     say(
         f"{counted(copied.jobs, 'job')}: {counted(copied.objects, 'object')} copied"
-        f" ({copied.bytes:,} bytes), {copied.present:,} were there; {target} is"
+        f" ({copied.bytes:,} bytes), {there}; {target} is"
         f" {'encrypted' if encrypted else 'not encrypted'}"
     )
 
