@@ -94,8 +94,9 @@ class Results:
             return replace(row, status=QUEUED, reason="waits for a place in its batch")
         if row.status != OPEN or self.control is None:
             return row
-        if row.id in known.open:
-            return await self._open(row, len(known.open), self.control)
+        # A batch does not know its jobs' sub-jobs.
+        if row.id in known.open or (row.parent and known.open):
+            return await self._open(row, known, self.control)
         try:
             outcome = await self.control.outcome(JobKey(batch=self.batch, job=row.id))
         except RPCError:
@@ -104,12 +105,15 @@ class Results:
             return row
         return replace(row, status=outcome.status.value, reason=outcome.reason)
 
-    async def _open(self, row: ResultRow, others: int, control: Control) -> ResultRow:
-        """The row of a job that its batch has open: as it says itself, where few are."""
+    async def _open(self, row: ResultRow, known: Known, control: Control) -> ResultRow:
+        """The row of a job that its batch has open, or of a sub-job: as it says itself, where few
+        are.
+        """
         key, told = JobKey(batch=self.batch, job=row.id), {}
-        if others <= MOST_ASKED:
+        if len(known.open) <= MOST_ASKED:
             with suppress(RPCError):
                 told = await told_of(control, [key])
         # Else the batch's word: to ask each open job itself costs requests for each.
-        status, reason = told.get(key, (JobStatus.RUNNING.value, ""))
+        word = JobStatus.RUNNING.value if row.id in known.open else row.status
+        status, reason = told.get(key, (word, ""))
         return replace(row, status=status, reason=reason)

@@ -23,11 +23,11 @@ from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.values import JobKey, Usage
 from runtime.cli.main import main
 from runtime.client import results as results_module
-from runtime.client.results import Results
+from runtime.client.results import Known, Results
 from runtime.client.standing import Standing
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
-from workflows.messages import BatchState, JobProgress
+from workflows.messages import BatchState, JobOutcome, JobProgress
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, failure_record, segment
@@ -188,6 +188,31 @@ async def test_jobs_that_have_not_ended_are_told_by_their_batch(store: ObjectSto
         ("a", "succeeded"), ("b", "failed"), ("c", "failed"), ("d", "paused"),
         ("x", "queued"), ("z", "queued"),
     ]  # fmt: skip
+
+
+async def test_a_sub_job_is_told_as_ls_tells_it(store: ObjectStore) -> None:
+    """Its batch does not know it, and it says itself how it stands; of an end that the archive does
+    not have, the server.
+    """
+    for id in ("d.0123456789", "d.9876543210"):
+        written = Written(JobArchive(store, "night", id))
+        written.archive.write_definition({"goal": id, "model": MODEL, "parent": "d"})
+        written.finish("r", 1, written.begin("r", 1, None, [segment("Hello.")]))
+    asleep = JobProgress(status=JobStatus.RUNNING, turn=1, phase=Phase.ASLEEP)
+
+    class Family(Asked):
+        async def standing(self, key: JobKey) -> Standing:
+            if key.job != "d.9876543210":
+                return Standing("r", progress=asleep)
+            ended = JobOutcome(key=key, status=JobStatus.FAILED, reason="terminated")
+            return Standing("r", outcome=ended)
+
+    results = Results(store, "night", Family(PageRef(digest="none", jobs=0)))  # type: ignore[arg-type]
+    known = Known(["d", "d.0123456789", "d.9876543210"], open=frozenset({"d"}))
+    assert [(row.status, row.reason) async for row in results.rows(known)] == [
+        *[("waiting", "sleeps, as its last statement asked for")] * 2,
+        ("failed", "terminated"),
+    ]
 
 
 async def test_of_many_open_jobs_none_is_asked(
