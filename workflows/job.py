@@ -55,7 +55,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import EARLIER, EXACT, PACED, WRITES, patched
+    from workflows.patches import EARLIER, EXACT, NATURAL, PACED, WRITES, patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -166,7 +166,13 @@ class JobWorkflow(Ordered):
             await self.tick()
             reply = await self.call_model()
             clock = self.moment.answers.clock(reply, self.moment.now)
-            statement = self.job.receive(reply, clock, writes=patched(WRITES), exact=patched(EXACT))
+            statement = self.job.receive(
+                reply,
+                clock,
+                writes=patched(WRITES),
+                exact=patched(EXACT),
+                natural=patched(NATURAL),
+            )
             if statement is not None:
                 await self.execute(statement)
                 asleep = self.replaying.fell_asleep(clock, effects=len(statement.effects))

@@ -31,7 +31,12 @@ EXACT = "spawn-tells-exact-amounts"
 SLEPT = "a-sleep-goes-on-with-its-rest"
 """A job that goes on out of the archive where another run of it slept sleeps what is left."""
 
-AT_START = (SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
+NATURAL = "statements-run-as-naturally-written"
+"""Functions of the job are values in a statement, regular expressions and rounding are Python's,
+and what is a list but for its type is data.
+"""
+
+AT_START = (NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """

@@ -91,6 +91,9 @@ _WRITING_CALLS = {
 _OPENS = ("_opens", "holdfast_opens", frozenset({"errors", "encoding"}))
 """And in place of what ``_FUNCTION_CALLS`` has of ``open``."""
 
+_LOOPED = f"{supplied.PREFIX}looped_"
+"""Before the name of a function of the job that is a loop's variable in a statement."""
+
 _FUNCTION_CALLS = {
     "sorted": ("_sorted", "holdfast_sorted", frozenset()),
     "max": ("_sorted", "holdfast_max", frozenset()),
@@ -153,12 +156,15 @@ def lower(
     source: str,
     before: tuple[str, ...] = (),
     names: frozenset[str] = frozenset(),
+    functions: frozenset[str] = frozenset(),
     *,
     writes: bool = True,
+    natural: bool = True,
 ) -> Lowered:
     """``source`` in terms of what the interpreter has, and of the pieces that the session had
     ``before``. ``names`` are those of the job's MCP servers, and ``OutcomeUnknown`` if it knows
-    that. Without ``writes`` it is lowered as for runs from before the patch of that name.
+    that; ``functions`` what it can call of the job. Without ``writes`` and ``natural`` it is
+    lowered as for runs from before the patches of those names.
 
     What the host's parser does not take is left as it is.
     """
@@ -167,7 +173,7 @@ def lower(
         return as_it_is
     try:
         tree = tree_of(source)
-        lowering = _Lowering(source, writes=writes)
+        lowering = _Lowering(source, writes=writes, natural=natural)
         # The parser may make the name of other letters, and each walk through the tree is dear.
         opens = "open" in source or not source.isascii()
         lowering.loads = opens and _hands_files_on(tree)
@@ -176,6 +182,8 @@ def lower(
         lowering.lengths = lowering.enums or "_len" in before or "def __len__" in source
         # A statement's own variable of a server's name hides the server, as it would in Python.
         lowering.names = names - _bound(tree) if names else names
+        if natural:
+            lowering.learn(tree, functions)
         lowering.visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return as_it_is
@@ -222,9 +230,9 @@ class _Text:
 class _Lowering(ast.NodeVisitor):
     """Collects edits (start, end, text) in the order in which they apply where they meet."""
 
-    def __init__(self, source: str, *, writes: bool) -> None:
+    def __init__(self, source: str, *, writes: bool, natural: bool) -> None:
         self.source, self.text = source, _Text(source)
-        self.writes = writes
+        self.writes, self.natural = writes, natural
         self.edits: list[tuple[int, int, str]] = []
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
@@ -232,6 +240,16 @@ class _Lowering(ast.NodeVisitor):
         self._bare: set[int] = set()
         self.loads = self.lengths = self.enums = False
         self.names: frozenset[str] = frozenset()
+        self.functions: frozenset[str] = frozenset()
+        self.renamed: frozenset[str] = frozenset()
+        self._called_names: set[int] = set()
+
+    def learn(self, tree: ast.AST, functions: frozenset[str]) -> None:
+        """Look through a statement for what decides how parts of it are lowered."""
+        nodes = list(ast.walk(tree))
+        bound = {name for node in nodes for name in _binds(node)}
+        self.functions = functions - bound
+        self.renamed = _only_looped(nodes, functions & bound)
 
     def result(self) -> Lowered:
         out: list[str] = []
@@ -315,7 +333,7 @@ class _Lowering(ast.NodeVisitor):
             return
         if self._in_parentheses(node):
             # Written anew without them.
-            plain = lower(ast.unparse(node), writes=self.writes)
+            plain = lower(ast.unparse(node), writes=self.writes, natural=self.natural)
             self.need(*plain.pieces)
             self.edit(self.text.start(node), self.text.end(node), plain.source)
             return
@@ -372,8 +390,7 @@ class _Lowering(ast.NodeVisitor):
                 parts.append(repr(ast.literal_eval(value)))
                 continue
             text = ast.unparse(value.value)
-            had = (*["_len"] * self.lengths, *["_enum"] * self.enums)
-            inner = lower(text, had, self.names, writes=self.writes)
+            inner = self._lower(text)
             changed = changed or inner.source != text
             self.need(*inner.pieces)
             # The codes of !r, !a and !s.
@@ -391,9 +408,23 @@ class _Lowering(ast.NodeVisitor):
             self.need(supplied.BUILT_INS)
         return f"''.join([{', '.join(parts)}])" if changed else None
 
+    def _lower(self, text: str) -> Lowered:
+        """An expression of the statement, by itself."""
+        if not self.natural:
+            had = (*["_len"] * self.lengths, *["_enum"] * self.enums)
+            return lower(text, had, self.names, writes=self.writes, natural=False)
+        inner = _Lowering(text, writes=self.writes, natural=True)
+        inner.loads, inner.lengths, inner.enums = self.loads, self.lengths, self.enums
+        inner.names, inner.functions = self.names, self.functions
+        inner.renamed = self.renamed
+        inner.visit(tree_of(text))
+        return inner.result() if inner.edits else Lowered(text)
+
     def visit_Name(self, node: ast.Name) -> None:
-        """Builtins that the interpreter has not."""
-        if isinstance(node.ctx, ast.Load) and node.id in _BUILTINS:
+        """Builtins that the interpreter has not, and functions of the job that are no call."""
+        if node.id in self.renamed:
+            self.edit(self.text.start(node), self.text.end(node), f"{_LOOPED}{node.id}")
+        elif isinstance(node.ctx, ast.Load) and node.id in _BUILTINS:
             piece, name = _BUILTINS[node.id]
             self.need(piece)
             self.edit(self.text.start(node), self.text.end(node), name)
@@ -405,6 +436,14 @@ class _Lowering(ast.NodeVisitor):
         ):
             self.need("_unknown")
             self.edit(self.text.start(node), self.text.end(node), "holdfast_unknown")
+        elif (
+            isinstance(node.ctx, ast.Load)
+            and node.id in self.functions
+            and id(node) not in self._called_names
+        ):
+            # The interpreter knows them in calls alone.
+            value = f"(lambda *a, **k: {node.id}(*a, **k))"
+            self.edit(self.text.start(node), self.text.end(node), value)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Attributes that a piece answers, and methods that are no call."""
@@ -470,6 +509,8 @@ class _Lowering(ast.NodeVisitor):
         else:
             # A call takes all of an argument at once, so a list does as well as an iterator.
             self._eaten.update(id(argument) for argument in node.args)
+        if isinstance(function, ast.Name):
+            self._called_names.add(id(function))
         loads = self.loads and _opens(node)
         listed = id(node) not in self._eaten and _called_name(node) in _LISTED
         if loads:
@@ -481,6 +522,15 @@ class _Lowering(ast.NodeVisitor):
         self._lowered_call(node, function, keywords)
         if loads or listed:
             self.edit(self.text.end(node), self.text.end(node), ")")
+
+    def visit_Await(self, node: ast.Await) -> None:
+        """A call of the job is answered when it is made."""
+        call = node.value
+        function = call.func if isinstance(call, ast.Call) else None
+        owner = function.value if isinstance(function, ast.Attribute) else function
+        if self.natural and isinstance(owner, ast.Name) and owner.id in self.functions | self.names:
+            self.edit(self.text.start(node), self.text.start(call), "")
+        self.visit(call)
 
     def visit_For(self, node: ast.For) -> None:
         """A loop takes a list as well as an iterator."""
@@ -771,6 +821,37 @@ def _bound(tree: ast.AST) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     }
+
+
+def _only_looped(nodes: Iterable[ast.AST], names: frozenset[str]) -> frozenset[str]:
+    """Those of ``names`` that a statement binds as variables of loops alone, and does not call."""
+    if not names:
+        return names
+    nodes = tuple(nodes)
+    loops = [node.target for node in nodes if isinstance(node, ast.For | ast.comprehension)]
+    looped = {id(one) for target in loops for one in ast.walk(target)}
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    others = {function.id for function in calls if isinstance(function, ast.Name)}
+    for node in nodes:
+        if id(node) not in looped:
+            others.update(_binds(node))
+    return names - others
+
+
+_NAMING = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
+)
+
+
+def _binds(node: ast.AST) -> Iterable[str]:
+    """The names that a part of a statement binds otherwise than by an import."""
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, _NAMING) and node.name:
+        yield node.name
 
 
 def _of_the_class(item: ast.stmt) -> TypeGuard[ast.FunctionDef]:

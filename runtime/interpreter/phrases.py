@@ -212,12 +212,24 @@ _TABLE: tuple[tuple[str, str], ...] = (
         ),
     ),
 )
+_NATURAL: tuple[tuple[str, str], ...] = (
+    (
+        r"external function '(\w+)' cannot suspend in this synchronous context",
+        (
+            r"\1 is a call of the job's, which a function that is handed to reduce, starmap,"
+            r" groupby and the like cannot make: write a loop"
+        ),
+    ),
+)
+"""Before those of ``_TABLE``, in runs by the patch ``NATURAL`` alone."""
+
 _COMPILED = tuple((re.compile(pattern), text) for pattern, text in _TABLE)
+_ALL = (*((re.compile(pattern), text) for pattern, text in _NATURAL), *_COMPILED)
 
 
-def told(message: str) -> str:
+def told(message: str, *, natural: bool = True) -> str:
     """``message`` as the model should read it; unknown ones as they are."""
-    for pattern, text in _COMPILED:
+    for pattern, text in _ALL if natural else _COMPILED:
         if pattern.fullmatch(message):
             return pattern.sub(text, message)
     return message

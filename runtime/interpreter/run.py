@@ -88,6 +88,7 @@ _AS_MONTY = {OUTCOME_UNKNOWN: "binascii.Incomplete"}
 raises (``supplied/sources/_unknown.monty``).
 """
 _OURS = {name.rpartition(".")[2]: ours for ours, name in _AS_MONTY.items()}
+_NO_FUNCTIONS = frozenset({"All", OUTCOME_UNKNOWN})
 _MESSAGE_CHARS = 2_000
 _MEMORY_LIMIT = re.compile(
     r"memory limit exceeded: \d+ bytes > "
@@ -236,6 +237,7 @@ class StatementRun:
     shown_chars: int = output.SHOWN_CHARS
     servers: frozenset[str] = frozenset()
     writes: bool = True
+    natural: bool = True
     spent_ms: int = 0
     parts: list[tuple[str, str]] = field(default_factory=list)
     exception: ExceptionInfo | None = None
@@ -255,7 +257,15 @@ class StatementRun:
 
     def __post_init__(self) -> None:
         names = self.servers | (self.hidden & {OUTCOME_UNKNOWN})
-        self._lowered = lower(self.source, self.before.pieces, names, writes=self.writes)
+        functions = self.hidden - self.servers - _NO_FUNCTIONS
+        self._lowered = lower(
+            self.source,
+            self.before.pieces,
+            names,
+            functions,
+            writes=self.writes,
+            natural=self.natural,
+        )
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, from the effect that ``answer`` answers, or from
@@ -631,7 +641,7 @@ class StatementRun:
         # The text has the name that the traceback has; the object is another where Python's class
         # takes more than a message.
         named = str(error).partition(":")[0].rpartition(".")[2]
-        message = phrases.told(str(inner))
+        message = phrases.told(str(inner), natural=self.natural)
         trace = traces.told(trace, self._lowered, self.source).replace(str(inner), message)
         for ours, monty in _AS_MONTY.items():
             trace = trace.replace(f"\n{monty}: ", f"\n{ours}: ")

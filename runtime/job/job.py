@@ -552,10 +552,16 @@ class Job:
         self.fitter.called(reply.usage)
 
     def receive(
-        self, reply: ModelReply, now: float, *, writes: bool = True, exact: bool = True
+        self,
+        reply: ModelReply,
+        now: float,
+        *,
+        writes: bool = True,
+        exact: bool = True,
+        natural: bool = True,
     ) -> JobStatement | None:
-        """The statement that the reply asks for; ``writes`` is as in ``JobStatement``, ``exact`` as
-        in ``SubJobs.asked``.
+        """The statement that the reply asks for; ``writes`` and ``natural`` are as in
+        ``JobStatement``, ``exact`` as in ``SubJobs.asked``.
 
         Without one, the model is told what is wrong or that nobody is there.
         """
@@ -577,7 +583,13 @@ class Job:
         self._append(self._action(reply, parsed))
         lend = None if self.spec.spawn is None else partial(self._lend, exact=exact)
         return JobStatement(
-            self.desk, parsed.statement, parsed.tool_call_id, now, lend, writes=writes
+            self.desk,
+            parsed.statement,
+            parsed.tool_call_id,
+            now,
+            lend,
+            writes=writes,
+            natural=natural,
         )
 
     def record(self, statement: JobStatement, now: float, asleep: float | None = None) -> None:

@@ -37,7 +37,7 @@ PATH_CHARS = 200
 class JobStatement:
     """A statement between its stretches and effects. ``now`` is workflow time in seconds, ``lend``
     has a budget for a sub-job (None: it may start none). ``writes``: files as Python does; False
-    for histories of before the patch ``WRITES``.
+    for histories of before the patch ``WRITES``. ``natural`` is the same of the patch ``NATURAL``.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class JobStatement:
         lend: Lend | None = None,
         *,
         writes: bool = True,
+        natural: bool = True,
     ) -> None:
         self._desk = desk
         self.tool_call_id = tool_call_id
@@ -67,7 +68,9 @@ class JobStatement:
         self._aborted = False
         self._version = desk.workspace
         self._host = _host(desk, now, lend, writes=writes)
-        self._run = _run(desk, source, self._host, spawn=lend is not None, writes=writes)
+        self._run = _run(
+            desk, source, self._host, spawn=lend is not None, writes=writes, natural=natural
+        )
 
     def checks(self, bounded: Callable[[], bool]) -> None:
         """Whether its checks by schemas are bounded, asked where one refuses something."""
@@ -192,7 +195,9 @@ def _host(desk: Desk, now: float, lend: Lend | None, *, writes: bool) -> JobHost
     )
 
 
-def _run(desk: Desk, source: str, host: JobHost, *, spawn: bool, writes: bool) -> StatementRun:
+def _run(
+    desk: Desk, source: str, host: JobHost, *, spawn: bool, writes: bool, natural: bool
+) -> StatementRun:
     """The run of a statement, which goes on from the desk's session."""
     names = {tool.name for tool in desk.spec.tools}
     if any_once(desk.spec.tools, desk.servers):
@@ -210,6 +215,7 @@ def _run(desk: Desk, source: str, host: JobHost, *, spawn: bool, writes: bool) -
         hidden=api.names(hands=hands, spawn=spawn) | names | servers,
         servers=servers,
         writes=writes,
+        natural=natural,
         shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
     )
 

@@ -135,7 +135,7 @@ def test_builtin_names_may_be_variables(run: Run) -> None:
     ("source", "name"),
     [
         ("def finish(x): return x", "finish"),
-        ("for view in [1]: pass", "view"),
+        ("for view in [1]: view('a')", "view"),
         ("All = 7", "All"),
         ("def take(v): pass", "take"),
     ],

@@ -36,6 +36,15 @@ except Exception as error:
 """
 
 
+NATURAL = """
+try:
+    list(map(note, ['a']))
+    finish('a note')
+except NameError as error:
+    finish(str(error))
+"""
+
+
 async def test_a_job_of_before_has_what_functions_made_then(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,6 +64,17 @@ async def test_a_job_of_before_has_no_keywords_for_what_it_writes(
         then.setattr(workflow, "patched", lambda _: False)
         assert await result(stage, WRITES) == "write_text() takes exactly one argument (1 given)"
     assert await result(stage, WRITES) == "the workspace is read-only: 't'"
+    await stage.replay_all()
+
+
+async def test_a_job_of_before_has_no_functions_as_values(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its history has the error, and replays."""
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        assert await result(stage, NATURAL) == "name 'note' is not defined"
+    assert await result(stage, NATURAL) == "a note"
     await stage.replay_all()
 
 
