@@ -133,7 +133,8 @@ class JobHost:
     ``lend`` has a budget for a sub-job, if it may start any. ``bounded`` is asked where a schema or
     a result is refused: False for what was checked before such checks were bounded;
     ``bounded_functions`` where a function of the standard library fails that the host computes.
-    ``writes`` is False for runs from before the patch ``WRITES``, which write no bytes by ``open``.
+    ``writes`` is False for runs from before the patch ``WRITES``, which write no bytes by ``open``;
+    ``natural`` for those from before ``NATURAL``, which are not told what to write for data.
     """
 
     graph: ContextGraph
@@ -148,6 +149,7 @@ class JobHost:
     bounded: Callable[[], bool] = lambda: True
     bounded_functions: Callable[[], bool] = lambda: True
     writes: bool = True
+    natural: bool = True
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -327,7 +329,7 @@ class JobHost:
         except Refused as refused:
             return Failure(refused.raised.type, refused.raised.message)
         except TypeError as error:
-            return Failure("TypeError", f"spawn(): {error}")
+            return self._no_data("spawn", error)
         return self._asked(EffectKind.SPAWN, api.SPAWN.name, lambda: request, (args, kwargs))
 
     def _change(self, name: str, question: Callable[[], hands.ChangeRequest]) -> Effect | Failure:
@@ -336,7 +338,7 @@ class JobHost:
         except Refused as refused:
             return Failure(refused.raised.type, refused.raised.message)
         except TypeError as error:
-            return Failure("TypeError", f"{name}(): {error}")
+            return self._no_data(name, error)
         return self._asked(EffectKind.CHANGE, name, lambda: request)
 
     def _changed(self, effect: Effect, value: Any) -> ReturnValue:
@@ -391,7 +393,7 @@ class JobHost:
         try:
             question = request()
         except TypeError as error:
-            return Failure("TypeError", f"{name}(): {error}")
+            return self._no_data(name, error)
         # Counted as the JSON that goes into the history, not by what Python holds.
         if _size(question.model_dump(mode="json")) > MAX_REQUEST_BYTES:
             return Failure(
@@ -415,7 +417,7 @@ class JobHost:
         except Refused as refused:
             return Failure(refused.raised.type, refused.raised.message)
         except TypeError as error:
-            return Failure("TypeError", f"finish(): {error}")
+            return self._no_data("finish", error)
         if _size(result) > MAX_REQUEST_BYTES:
             return Failure(
                 "ValueError",
@@ -425,6 +427,10 @@ class JobHost:
             return Failure("ValueError", f"finish(): {problem}; the job goes on")
         self.finished = Finished(result, patch=bound.get("patch") is True)
         return ReturnValue(None)
+
+    def _no_data(self, name: str, error: TypeError) -> Failure:
+        instead = f": write {error.instead}" if isinstance(error, NoData) and self.natural else ""
+        return Failure("TypeError", f"{name}(): {error}{instead}")
 
     def _result_problem(self, result: Any) -> str | None:
         if self.result_schema is None:
@@ -472,12 +478,20 @@ def _answer(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         return Failure(known, f"{name}(): {error}")
 
 
+class NoData(TypeError):
+    """A value that is no plain data, with what to write ``instead``."""
+
+    def __init__(self, message: str, instead: str) -> None:
+        super().__init__(message)
+        self.instead = instead
+
+
 def plain(value: Any, where: str, depth: int = 0) -> Any:
     """``value`` as JSON data: paths as text, tuples as lists.
 
     Raises:
-        TypeError: for handles, sets, bytes and other values that JSON does not have, or not
-            everywhere.
+        NoData: for handles, sets, bytes and other values that JSON does not have.
+        TypeError: for values that JSON does not have everywhere, or that are nested too deeply.
     """
     if depth > MAX_DEPTH:
         raise TypeError(f"{where.partition('[')[0]} is nested more than {MAX_DEPTH} levels deep")
@@ -500,8 +514,9 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
         case dict():
             for key in value:
                 if not isinstance(key, str):
-                    raise TypeError(
-                        f"{where} has the key {text_of(key)[:80]}; keys must be strings"
+                    raise NoData(
+                        f"{where} has the key {text_of(key)[:80]}; keys must be strings",
+                        "{str(key): value for key, value in d.items()}",
                     )
             return {
                 key: plain(item, f"{where}[{as_literal(key[:40])}]", depth + 1)
@@ -511,10 +526,27 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
             what = (
                 f"the handle {value.obj_id}" if isinstance(value, NodeRef) else f"a {_kind(value)}"
             )
-            raise TypeError(
+            raise NoData(
                 f"{where} is {what}; only plain data (None, bool, int, float, str, list, dict) is"
-                " taken"
+                " taken",
+                _instead(value),
             )
+
+
+def _instead(value: Any) -> str:
+    match value:
+        case set() | frozenset():
+            return "sorted(...) of the set"
+        case bytes():
+            return "data.decode()"
+        case MontyFileHandle():
+            return "f.read()"
+        case NodeRef():
+            return "what it shows, handle.text"
+        case MontyClassProxy():
+            return "a dict of what it holds (asdict of a dataclass), or .value of an Enum's member"
+        case _:
+            return "str(...) of it"
 
 
 def _kind(value: Any) -> str:

@@ -16,6 +16,7 @@ from typing import TypeGuard
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.syntax import tree_of
+from runtime.context import api
 from runtime.interpreter import supplied
 from runtime.interpreter.supplied import generators
 
@@ -90,6 +91,12 @@ _WRITING_CALLS = {
 
 _OPENS = ("_opens", "holdfast_opens", frozenset({"errors", "encoding"}))
 """And in place of what ``_FUNCTION_CALLS`` has of ``open``."""
+
+_OF_NODES = api.names(hands=True, spawn=True) - {api.FINISH.name}
+"""Functions of the job that take other things than data."""
+
+_SIMPLE = (ast.Constant, ast.JoinedStr, ast.GeneratorExp, ast.Starred)
+"""Arguments that are data as they stand, or are made a list anyway."""
 
 _LOOPED = f"{supplied.PREFIX}looped_"
 """Before the name of a function of the job that is a loop's variable in a statement."""
@@ -243,6 +250,7 @@ class _Lowering(ast.NodeVisitor):
         self.functions: frozenset[str] = frozenset()
         self.renamed: frozenset[str] = frozenset()
         self._called_names: set[int] = set()
+        self._around_nodes: dict[int, tuple[str, str]] = {}
 
     def learn(self, tree: ast.AST, functions: frozenset[str]) -> None:
         """Look through a statement for what decides how parts of it are lowered."""
@@ -250,6 +258,16 @@ class _Lowering(ast.NodeVisitor):
         bound = {name for node in nodes for name in _binds(node)}
         self.functions = functions - bound
         self.renamed = _only_looped(nodes, functions & bound)
+
+    def visit(self, node: ast.AST) -> None:
+        """With what was decided to stand around it."""
+        around = self._around_nodes.pop(id(node), None)
+        if around is None or not isinstance(node, ast.expr):
+            super().visit(node)
+            return
+        self.edit(self.text.start(node), self.text.start(node), around[0])
+        super().visit(node)
+        self.edit(self.text.end(node), self.text.end(node), around[1])
 
     def result(self) -> Lowered:
         out: list[str] = []
@@ -509,8 +527,8 @@ class _Lowering(ast.NodeVisitor):
         else:
             # A call takes all of an argument at once, so a list does as well as an iterator.
             self._eaten.update(id(argument) for argument in node.args)
-        if isinstance(function, ast.Name):
-            self._called_names.add(id(function))
+        if self.natural:
+            self._prepared(node)
         loads = self.loads and _opens(node)
         listed = id(node) not in self._eaten and _called_name(node) in _LISTED
         if loads:
@@ -522,6 +540,23 @@ class _Lowering(ast.NodeVisitor):
         self._lowered_call(node, function, keywords)
         if loads or listed:
             self.edit(self.text.end(node), self.text.end(node), ")")
+
+    def _prepared(self, node: ast.Call) -> None:
+        """What stands around the arguments of a call."""
+        function = node.func
+        if isinstance(function, ast.Name):
+            self._called_names.add(id(function))
+        if self._takes_data(function):
+            for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+                if not isinstance(argument, _SIMPLE):
+                    self.need("_plainly")
+                    self._around_nodes[id(argument)] = ("holdfast_plain(", ")")
+
+    def _takes_data(self, function: ast.expr) -> bool:
+        """Whether it is ``finish``, a tool, or a method of a server."""
+        if isinstance(function, ast.Attribute):
+            return isinstance(function.value, ast.Name) and function.value.id in self.names
+        return isinstance(function, ast.Name) and function.id in self.functions - _OF_NODES
 
     def visit_Await(self, node: ast.Await) -> None:
         """A call of the job is answered when it is made."""

@@ -67,7 +67,7 @@ class JobStatement:
         self._before = desk.graph.snapshot()
         self._aborted = False
         self._version = desk.workspace
-        self._host = _host(desk, now, lend, writes=writes)
+        self._host = _host(desk, now, lend, writes=writes, natural=natural)
         self._run = _run(
             desk, source, self._host, spawn=lend is not None, writes=writes, natural=natural
         )
@@ -179,7 +179,7 @@ class JobStatement:
         return execution, tuple(self._host.touched)
 
 
-def _host(desk: Desk, now: float, lend: Lend | None, *, writes: bool) -> JobHost:
+def _host(desk: Desk, now: float, lend: Lend | None, *, writes: bool, natural: bool) -> JobHost:
     """What a statement on this desk calls."""
     return JobHost(
         graph=desk.graph,
@@ -192,6 +192,7 @@ def _host(desk: Desk, now: float, lend: Lend | None, *, writes: bool) -> JobHost
         on_files=frozenset(tool.name for tool in desk.spec.tools if tool.workspace),
         lend=lend,
         writes=writes,
+        natural=natural,
     )
 
 

@@ -57,6 +57,7 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
             "_numbers",
             "_open",
             "_opens",
+            "_plainly",
             "_writes",
         ]
     ),
