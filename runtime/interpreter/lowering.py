@@ -17,7 +17,7 @@ from typing import TypeGuard
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.syntax import tree_of
 from runtime.context import api
-from runtime.interpreter import supplied
+from runtime.interpreter import expressions, supplied
 from runtime.interpreter.supplied import generators
 
 # fmt: off
@@ -91,6 +91,12 @@ _WRITING_CALLS = {
 
 _OPENS = ("_opens", "holdfast_opens", frozenset({"errors", "encoding"}))
 """And in place of what ``_FUNCTION_CALLS`` has of ``open``."""
+
+_NATURAL_METHODS = {
+    "sub": ("_template", "holdfast_replaced", ", False"),
+    "subn": ("_template", "holdfast_replaced", ", True"),
+}
+"""What a run by the patch ``NATURAL`` has in place of those of ``_METHOD_CALLS``."""
 
 _OF_NODES = api.names(hands=True, spawn=True) - {api.FINISH.name}
 """Functions of the job that take other things than data."""
@@ -190,7 +196,7 @@ def lower(
         # A statement's own variable of a server's name hides the server, as it would in Python.
         lowering.names = names - _bound(tree) if names else names
         if natural:
-            lowering.learn(tree, functions)
+            lowering.learn(tree, functions, before)
         lowering.visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return as_it_is
@@ -249,15 +255,17 @@ class _Lowering(ast.NodeVisitor):
         self.names: frozenset[str] = frozenset()
         self.functions: frozenset[str] = frozenset()
         self.renamed: frozenset[str] = frozenset()
+        self.expressions = False
         self._called_names: set[int] = set()
         self._around_nodes: dict[int, tuple[str, str]] = {}
 
-    def learn(self, tree: ast.AST, functions: frozenset[str]) -> None:
+    def learn(self, tree: ast.AST, functions: frozenset[str], before: tuple[str, ...]) -> None:
         """Look through a statement for what decides how parts of it are lowered."""
         nodes = list(ast.walk(tree))
         bound = {name for node in nodes for name in _binds(node)}
         self.functions = functions - bound
         self.renamed = _only_looped(nodes, functions & bound)
+        self.expressions = "re" not in bound and ("re." in self.source or "_patterns" in before)
 
     def visit(self, node: ast.AST) -> None:
         """With what was decided to stand around it."""
@@ -434,6 +442,7 @@ class _Lowering(ast.NodeVisitor):
         inner = _Lowering(text, writes=self.writes, natural=True)
         inner.loads, inner.lengths, inner.enums = self.loads, self.lengths, self.enums
         inner.names, inner.functions = self.names, self.functions
+        inner.expressions = self.expressions
         inner.renamed = self.renamed
         inner.visit(tree_of(text))
         return inner.result() if inner.edits else Lowered(text)
@@ -469,6 +478,8 @@ class _Lowering(ast.NodeVisitor):
             self.visit(node.value)
         elif isinstance(node.value, ast.Name) and node.value.id in self.names:
             self._server(node, node.value.id)
+        elif self.natural and self._naturally(node):
+            pass
         elif node.attr in _ATTRIBUTES:
             piece, name = _ATTRIBUTES[node.attr]
             self.need(piece)
@@ -477,6 +488,23 @@ class _Lowering(ast.NodeVisitor):
             self._method(node)
         else:
             self.visit(node.value)
+
+    def _naturally(self, node: ast.Attribute) -> bool:
+        """Lower an attribute that only runs by the patch ``NATURAL`` have; False for others."""
+        owner = node.value.id if isinstance(node.value, ast.Name) else ""
+        read = f", lambda o: o.{node.attr})"
+        if node.attr == "lastgroup":
+            self.need("_lastgroup")
+            self._around(node.value, "holdfast_lastgroup(", self.text.end(node), read)
+        elif node.attr == "pattern" and self.expressions:
+            self.need("_patterns")
+            self._around(node.value, "holdfast_written(", self.text.end(node), ")")
+        elif owner == "re" and self.expressions and node.attr in expressions.NUMBERS:
+            number = expressions.NUMBERS[node.attr]
+            self.edit(self.text.start(node), self.text.end(node), number)
+        else:
+            return False
+        return True
 
     def _server(self, node: ast.Attribute, server: str) -> None:
         """A method of an MCP server is a function of the host."""
@@ -546,6 +574,14 @@ class _Lowering(ast.NodeVisitor):
         function = node.func
         if isinstance(function, ast.Name):
             self._called_names.add(id(function))
+        read = expressions.expression(node) if self.expressions else None
+        if read is not None:
+            pattern, flags = read
+            self.need("_patterns")
+            text = "" if flags is None else ", " + self._lower(ast.unparse(flags)).source
+            self._around_nodes[id(pattern)] = ("holdfast_pattern(", text + ")")
+            if flags is not None:
+                self._around_nodes[id(flags)] = ("holdfast_flags(", ")")
         if self._takes_data(function):
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 if not isinstance(argument, _SIMPLE):
@@ -627,6 +663,8 @@ class _Lowering(ast.NodeVisitor):
                 answered = (*_KEYWORD_CALLS[function.attr, keyword], "")
             if self.writes and keyword is not None and (function.attr, keyword) in _WRITING_CALLS:
                 answered = (*_WRITING_CALLS[function.attr, keyword], "")
+        if self.natural:
+            answered = _NATURAL_METHODS.get(function.attr, answered)
         # An encoding may stand in its place; in ``Path.write_text(path, text)`` it is the text.
         if self.writes and function.attr == "write_text" and len(node.args) > 1 and not of_type:
             answered = ("_writes", "holdfast_write_text", "")

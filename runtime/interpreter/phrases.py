@@ -220,6 +220,13 @@ _NATURAL: tuple[tuple[str, str], ...] = (
             r" groupby and the like cannot make: write a loop"
         ),
     ),
+    (
+        r"Pattern\.(\w+)\(\) takes exactly one argument \(\d given\)",
+        (
+            r"Pattern.\1 takes the text alone: search text[pos:], and add pos to what start() and"
+            r" end() say"
+        ),
+    ),
 )
 """Before those of ``_TABLE``, in runs by the patch ``NATURAL`` alone."""
 

@@ -1,0 +1,131 @@
+"""Regular expressions are read as Python reads them, with which each statement here is compared."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+from plain_loop import PlainLoop, statements
+
+from runtime.interpreter.lowering import lower
+
+pytestmark = pytest.mark.filterwarnings("ignore:Possible :FutureWarning")
+
+CASES = [
+    # The end, which may stand before a line's end.
+    *[(r"a$", "a\n"), (r"(.*)$", "x\n"), (r"^$", "\n"), (r"a$", "a\n\n"), (r"a$b", "a$b")],
+    *[(r"a\Z", "a\n"), (r"a\Z", "a"), (r"(?m)^(\w)$", "b\na\n"), (r"(?i)A$", "a\n")],
+    *[
+        (r"#.*$", "a # b\n"),
+        (r"\$$", "5$\n"),
+        (r"[$]a", "$a"),
+        (r"(a$|b$)", "b\n"),
+        (r"\\$", "\\\n"),
+    ],
+    # Classes: what begins another one elsewhere is a character.
+    *[(r"[[]", "["), (r"[][]+", "]["), (r"[^[]+", "ab["), (r"[({[]", "["), (r"[[\]]+", "[]")],
+    *[
+        (r"[a&&b]+", "a&b"),
+        (r"[a~~b]+", "a~b"),
+        (r"[+--]+", "+,-"),
+        (r"[--a]+", "-a"),
+        (r"[a-]+", "-a"),
+    ],
+    *[(r"[a-z&&[^b]]", "b]"), (r"[^]]+", "ab]"), (r"[\[a]\[", "[["), (r"\[([^\[\]]*)\]", "[ab]")],
+    # Escapes.
+    *[(r"\<div\>", "<div>"), (r"[\<]", "<"), (r"\0", "\0"), (r"\101", "A"), (r"(a)\1", "aa")],
+    *[(r"\.py$", "x.py"), (r"[\\/]", "\\"), (r"a\|b", "a|b"), (r"\\Z", "\\Z"), (r"(?#$[)a", "a")],
+    # Those that need nothing.
+    *[(r"\w+-(?P<n>\d)", "ab-1"), (r"{(\w+)}", "{a}"), (r"(?<=a)b", "ab"), (r"x{2,}", "xxx")],
+]
+
+VERBOSE = r'''
+import re
+date = re.compile(r"""
+    (?P<year>\d{4}) [-/ ]   # a year, $ and [
+    (\d\d)\ ?$
+""", re.VERBOSE | re.IGNORECASE)
+print(date.match("2024 05\n").groups(), date.search("2024 - 05"))
+flags = re.X | re.M
+print(re.findall("^ a $ # end", "a\na\n", flags), re.findall("(?x) a  b", "ab"))
+'''
+
+CALLS = r"""
+import re
+name, lines = "b", ["a b\n", "c\n"]
+print([m.group(1) for line in lines if (m := re.match(r"(\w)( b)?$", line))])
+print(re.findall(rf"\b{name}$", "a b\n"), re.split(r",$", "a,\n"), re.fullmatch(r"a$", "a\n"))
+print(repr(re.sub(r"\s*$", "", "a \n")), re.sub(r"(a)$", lambda m: m[1].upper(), "a\n"))
+print(re.subn(r"[[]", "(", "[["), re.search(pattern=r"a$", string="a\n").span())
+print(re.findall("A$", "a\n", re.I), re.findall("a$", "a\na\n", flags=re.M))
+patterns = {"word": r"^\w+$", "open": r"[[]"}
+print({key: re.findall(p, "ab\n") for key, p in patterns.items()})
+compiled = re.compile(r"^(\w+)$")
+print(compiled.pattern, f"{compiled.pattern!r}", compiled.match("ab\n").group())
+class Rule:
+    pattern = "mine$"
+print(Rule().pattern)
+print(repr(re.sub(r"; *", r";\n", "a; b")), repr(re.sub("x", r"\t\\n", "x")))
+print(re.compile("b").sub(r"\n", "abc"), re.sub("(a)", r"[\1\g<1>]", "a"))
+spec = [("NUM", r"\d+"), ("OP", r"[+*()-]")]
+token = re.compile("|".join(f"(?P<{n}>{p})" for n, p in spec))
+print([(m.lastgroup, m.group()) for m in token.finditer("1+(2)")])
+"""
+
+
+def printed(source: str) -> str:
+    """By this Python."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(source, "<test>", "exec"), {})
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("source", [VERBOSE, CALLS])
+def test_a_statement_finds_what_python_finds(source: str, tmp_path: Path) -> None:
+    """Wherever the expression stands, and with any flags."""
+    execution = PlainLoop(tmp_path, statements(source)).run().replayed().executions[0]
+    assert execution.exception is None
+    assert execution.stdout == printed(source)
+
+
+def test_every_expression_is_read_as_python_reads_it(tmp_path: Path) -> None:
+    """Literals and variables; the places that match, and the groups."""
+    match = "None if m is None else (m.span(), m.groups(), m.groupdict())"
+    source = f"import re\nfor p, t in {CASES!r}:\n    m = re.search(p, t)\n    print(p, {match})\n"
+    source += "".join(f"m = re.search({p!r}, {t!r})\nprint({match})\n" for p, t in CASES)
+    execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
+    assert execution.exception is None
+    assert execution.stdout == printed(source)
+
+
+def test_an_expression_outlives_its_statement(tmp_path: Path) -> None:
+    """And says what it was written as."""
+    loop = PlainLoop(tmp_path, statements("import re\np = re.compile('a$')", "print(p.pattern)"))
+    assert loop.run().replayed().executions[1].stdout == "a$\n"
+
+
+def test_what_cannot_be_had_says_what_to_write(tmp_path: Path) -> None:
+    """A pattern's own calls take no place to begin at."""
+    source = "import re\nre.compile('a').search('ba', 1)"
+    execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
+    assert execution.exception is not None
+    assert "search text[pos:]" in execution.exception.message
+
+
+@pytest.mark.parametrize("source", ["import re\nre.match('a$', x)", "re.sub('a', r'\\n', x)"])
+def test_a_run_of_before_reads_what_it_read_then(source: str) -> None:
+    """Its history has what came of it."""
+    pieces = lower(source, natural=False).pieces
+    assert not {"_patterns", "_template"} & set(pieces)
+    assert {"_patterns", "_template"} & set(lower(source).pieces)
+
+
+def test_what_needs_nothing_is_left_alone() -> None:
+    """Most expressions are read alike."""
+    source = "import re\nm = re.search(r'\\b(\\w+)-[a-z]', x)\nre.findall('a', x, re.M | re.I)"
+    assert lower(source).source == source
+    assert re.search(r"\b(\w+)-[a-z]", "a-b")
