@@ -639,6 +639,8 @@ class _Lowering(ast.NodeVisitor):
         wanted = _FUNCTION_CALLS.get(function.id) if isinstance(function, ast.Name) else None
         if self.writes and isinstance(function, ast.Name) and function.id == "open":
             wanted = _OPENS
+        if self.natural and isinstance(function, ast.Name):
+            wanted = self._natural_call(node, function.id) or wanted
         if self.lengths and isinstance(function, ast.Name) and function.id == "len":
             wanted = ("_len", "holdfast_len", frozenset())
         if self.enums and isinstance(function, ast.Name) and function.id == "isinstance":
@@ -648,6 +650,13 @@ class _Lowering(ast.NodeVisitor):
             self._called(node, f"{wanted[1]}({function.id}")
             return
         self.generic_visit(node)
+
+    def _natural_call(self, node: ast.Call, name: str) -> tuple[str, str, frozenset[str]] | None:
+        """What answers a builtin's call in runs by the patch ``NATURAL`` alone."""
+        both = len(node.args) + len(node.keywords) == 2
+        if name == "round" and both:
+            return ("_round", "holdfast_round", frozenset())
+        return None
 
     def _method_call(
         self, node: ast.Call, function: ast.Attribute, keywords: set[str | None]
