@@ -92,11 +92,22 @@ _WRITING_CALLS = {
 _OPENS = ("_opens", "holdfast_opens", frozenset({"errors", "encoding"}))
 """And in place of what ``_FUNCTION_CALLS`` has of ``open``."""
 
+_NATURAL_CALLS = {
+    ("read_text", "encoding"): ("_reads", "holdfast_reads_text"),
+    ("read_text", "errors"): ("_reads", "holdfast_reads_text"),
+    ("open", "errors"): ("_reads", "holdfast_path_reads"),
+    ("open", "encoding"): ("_reads", "holdfast_path_reads"),
+    ("open", "newline"): ("_reads", "holdfast_path_reads"),
+}
+"""What a run by the patch ``NATURAL`` has in place of those, or beside them."""
+
 _NATURAL_METHODS = {
     "sub": ("_template", "holdfast_replaced", ", False"),
     "subn": ("_template", "holdfast_replaced", ", True"),
 }
-"""What a run by the patch ``NATURAL`` has in place of those of ``_METHOD_CALLS``."""
+"""And in place of what ``_METHOD_CALLS`` has, or beside it."""
+
+_NATURAL_OPENS = ("_reads", "holdfast_reads", frozenset({"errors", "encoding", "newline"}))
 
 _OF_NODES = api.names(hands=True, spawn=True) - {api.FINISH.name}
 """Functions of the job that take other things than data."""
@@ -656,7 +667,7 @@ class _Lowering(ast.NodeVisitor):
         both = len(node.args) + len(node.keywords) == 2
         if name == "round" and both:
             return ("_round", "holdfast_round", frozenset())
-        return None
+        return _NATURAL_OPENS if name == "open" else None
 
     def _method_call(
         self, node: ast.Call, function: ast.Attribute, keywords: set[str | None]
@@ -672,8 +683,12 @@ class _Lowering(ast.NodeVisitor):
                 answered = (*_KEYWORD_CALLS[function.attr, keyword], "")
             if self.writes and keyword is not None and (function.attr, keyword) in _WRITING_CALLS:
                 answered = (*_WRITING_CALLS[function.attr, keyword], "")
+            if self.natural and keyword is not None and (function.attr, keyword) in _NATURAL_CALLS:
+                answered = (*_NATURAL_CALLS[function.attr, keyword], "")
         if self.natural:
             answered = _NATURAL_METHODS.get(function.attr, answered)
+            if function.attr == "read_text" and node.args and not of_type:
+                answered = ("_reads", "holdfast_reads_text", "")
         # An encoding may stand in its place; in ``Path.write_text(path, text)`` it is the text.
         if self.writes and function.attr == "write_text" and len(node.args) > 1 and not of_type:
             answered = ("_writes", "holdfast_write_text", "")

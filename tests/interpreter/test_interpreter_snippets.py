@@ -60,6 +60,7 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
             "_opens",
             "_patterns",
             "_plainly",
+            "_reads",
             "_round",
             "_template",
             "_writes",
