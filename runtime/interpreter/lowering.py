@@ -98,16 +98,21 @@ _NATURAL_CALLS = {
     ("open", "errors"): ("_reads", "holdfast_path_reads"),
     ("open", "encoding"): ("_reads", "holdfast_path_reads"),
     ("open", "newline"): ("_reads", "holdfast_path_reads"),
+    ("popitem", "last"): ("_ordered", "holdfast_popitem"),
 }
 """What a run by the patch ``NATURAL`` has in place of those, or beside them."""
 
 _NATURAL_METHODS = {
     "sub": ("_template", "holdfast_replaced", ", False"),
     "subn": ("_template", "holdfast_replaced", ", True"),
+    "move_to_end": ("_ordered", "holdfast_move_to_end", ""),
 }
 """And in place of what ``_METHOD_CALLS`` has, or beside it."""
 
 _NATURAL_OPENS = ("_reads", "holdfast_reads", frozenset({"errors", "encoding", "newline"}))
+
+_OF_CAUGHT = frozenset({"code", "colno", "errno", "filename", "lineno", "msg", "pos", "strerror"})
+"""Attributes of exceptions that a piece answers, where a statement catches one by a name."""
 
 _OF_NODES = api.names(hands=True, spawn=True) - {api.FINISH.name}
 """Functions of the job that take other things than data."""
@@ -117,6 +122,9 @@ _SIMPLE = (ast.Constant, ast.JoinedStr, ast.GeneratorExp, ast.Starred)
 
 _LOOPED = f"{supplied.PREFIX}looped_"
 """Before the name of a function of the job that is a loop's variable in a statement."""
+
+_PATHS = frozenset({"PurePath", "PurePosixPath", "PosixPath"})
+"""Names of ``pathlib`` for which the interpreter has ``Path``."""
 
 _FUNCTION_CALLS = {
     "sorted": ("_sorted", "holdfast_sorted", frozenset()),
@@ -265,6 +273,7 @@ class _Lowering(ast.NodeVisitor):
         self.loads = self.lengths = self.enums = False
         self.names: frozenset[str] = frozenset()
         self.functions: frozenset[str] = frozenset()
+        self.caught: frozenset[str] = frozenset()
         self.renamed: frozenset[str] = frozenset()
         self.expressions = False
         self._called_names: set[int] = set()
@@ -277,6 +286,9 @@ class _Lowering(ast.NodeVisitor):
         self.functions = functions - bound
         self.renamed = _only_looped(nodes, functions & bound)
         self.expressions = "re" not in bound and ("re." in self.source or "_patterns" in before)
+        self.caught = frozenset(
+            node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name
+        )
 
     def visit(self, node: ast.AST) -> None:
         """With what was decided to stand around it."""
@@ -338,6 +350,9 @@ class _Lowering(ast.NodeVisitor):
         # Left as they are: the interpreter refuses them, and its words are told to the model.
         if node.level or any(alias.name == "*" for alias in node.names):
             return
+        if self.natural and module == "pathlib":
+            self._paths(node)
+            return
         ours = [
             alias
             for alias in node.names
@@ -356,6 +371,16 @@ class _Lowering(ast.NodeVisitor):
             )
             parts.append(f"{alias.asname or alias.name} = {value}")
         self.edit(self.text.start(node), self.text.end(node), "; ".join(parts))
+
+    def _paths(self, node: ast.ImportFrom) -> None:
+        """``from pathlib import PurePath``, which is ``Path`` here."""
+        if any(alias.name in _PATHS for alias in node.names):
+            names = [
+                f"Path as {alias.asname or alias.name}" if alias.name in _PATHS else _alias(alias)
+                for alias in node.names
+            ]
+            text = f"from pathlib import {', '.join(names)}"
+            self.edit(self.text.start(node), self.text.end(node), text)
 
     def _module(self, name: str) -> str:
         self.need(name)
@@ -453,7 +478,7 @@ class _Lowering(ast.NodeVisitor):
         inner = _Lowering(text, writes=self.writes, natural=True)
         inner.loads, inner.lengths, inner.enums = self.loads, self.lengths, self.enums
         inner.names, inner.functions = self.names, self.functions
-        inner.expressions = self.expressions
+        inner.expressions, inner.caught = self.expressions, self.caught
         inner.renamed = self.renamed
         inner.visit(tree_of(text))
         return inner.result() if inner.edits else Lowered(text)
@@ -510,6 +535,10 @@ class _Lowering(ast.NodeVisitor):
         elif node.attr == "pattern" and self.expressions:
             self.need("_patterns")
             self._around(node.value, "holdfast_written(", self.text.end(node), ")")
+        elif owner in self.caught and node.attr in _OF_CAUGHT:
+            self.need("_caught")
+            head = f"holdfast_caught({owner}, {node.attr!r}"
+            self.edit(self.text.start(node), self.text.end(node), head + read)
         elif owner == "re" and self.expressions and node.attr in expressions.NUMBERS:
             number = expressions.NUMBERS[node.attr]
             self.edit(self.text.start(node), self.text.end(node), number)
@@ -667,6 +696,8 @@ class _Lowering(ast.NodeVisitor):
         both = len(node.args) + len(node.keywords) == 2
         if name == "round" and both:
             return ("_round", "holdfast_round", frozenset())
+        if name == "iter" and both:
+            return ("_until", "holdfast_until", frozenset())
         return _NATURAL_OPENS if name == "open" else None
 
     def _method_call(

@@ -227,6 +227,28 @@ _NATURAL: tuple[tuple[str, str], ...] = (
             r" end() say"
         ),
     ),
+    (
+        r"'module' object has no attribute '(format_exc|print_exc|format_stack|print_stack)'",
+        (
+            r"traceback.\1 is not supported: write except Exception as e, and print"
+            r" f'{type(e).__name__}: {e}'"
+        ),
+    ),
+    (
+        r"maximum recursion depth exceeded",
+        (
+            "maximum recursion depth exceeded: at most 200 calls within each other, write a loop"
+            " over a list of what is still to do"
+        ),
+    ),
+    (
+        r"'(\w+)' object has no attribute '__cause__'.*",
+        r"'\1' object has no attribute '__cause__': keep the first exception in a variable",
+    ),
+    (
+        r"'PosixPath' object has no attribute 'match'",
+        "Path.match is not supported: write fnmatch.fnmatch(path.name, '*.py')",
+    ),
 )
 """Before those of ``_TABLE``, in runs by the patch ``NATURAL`` alone."""
 

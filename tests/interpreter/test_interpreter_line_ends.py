@@ -27,6 +27,7 @@ with open("t.csv", newline="", encoding="utf-8") as f:
     print(next(rows), list(rows))
 print(f.closed, json.load(open("t.json", newline="")))
 print(max(open("t.csv", newline=""), key=len), list(enumerate(open("t.csv", newline=""))))
+print([x for x in iter(lambda f=open("t.json"): f.read(4), "")])
 """
 
 
