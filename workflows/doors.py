@@ -76,12 +76,14 @@ class Ordered:
     """
 
     def __new__(cls, *orders: Any) -> Self:
-        """The workflow, if it is given the one order that its ``__init__`` takes.
+        """The workflow, if it is given the one order that its ``__init__`` takes, and that somebody
+        can carry out.
 
         Raises:
             ApplicationError: type ``NoOrder``, which fails the workflow.
         """
-        if (misfit := _misfit(cls.__init__, (None, *orders))) is not None:
+        misfit = _misfit(cls.__init__, (None, *orders)) or orders[0].misfit
+        if misfit is not None:
             raise ApplicationError(
                 f"a workflow of Holdfast begins with one order, and not so: {misfit}",
                 type="NoOrder",

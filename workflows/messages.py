@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from activities.batch_contracts import Followed, PageRef
 from activities.record import ReplayOrder
+from runtime.base.encodings import FILES
 from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Amount, BatchBudget, JobSpec
@@ -30,6 +31,11 @@ class Message(BaseModel):
     """A frozen value that crosses the workflow boundary."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @property
+    def misfit(self) -> str | None:
+        """Why no workflow can take it, whose task would fail for ever; None if one can."""
+        return None
 
 
 class Origin(Message):
@@ -97,6 +103,20 @@ class JobOrder(Message):
     names: str = Field(default="", exclude_if=lambda names: not names)
     """The order by which sub-jobs are named; empty: ``id``. A job that was lost goes on by another
     order, and finds those that it has started."""
+
+    @property
+    def misfit(self) -> str | None:
+        """See ``Message``."""
+        nodes = (self.origin.nodes if self.origin is not None else None) or ()
+        if not self.key.batch or not self.key.job:
+            return "its job or batch has no name"
+        if not is_nameable(self.key):
+            return "the name of its job is longer than that of a workflow may be"
+        if self.spec.encoding not in FILES:
+            return f"its encoding {self.spec.encoding!r} is unknown"
+        if not all(isinstance(node.get("obj_id"), str) for node in nodes):
+            return "a node of its origin has no obj_id"
+        return None
 
 
 class Note(Message):
@@ -294,8 +314,9 @@ class Submission(Message):
     @classmethod
     def _can_be_started(cls, jobs: tuple[JobOrder, ...]) -> tuple[JobOrder, ...]:
         """Refuse all where a batch could not start one, and would fail its task for ever."""
-        if not all(is_nameable(job.key) for job in jobs):
-            raise ValueError("the name of a job is longer than that of a workflow may be")
+        for job in jobs:
+            if job.misfit is not None:
+                raise ValueError(f"a job's order cannot be carried out: {job.misfit}")
         return jobs
 
 

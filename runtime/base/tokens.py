@@ -27,22 +27,12 @@ from typing import Protocol
 
 import tiktoken
 
+from runtime.base.encodings import FILES
 from runtime.base.errors import InputError
-
-DEFAULT_ENCODING = "cl100k_base"
-"""The encoding of a job that names none; litellm ships it."""
 
 WINDOW = 16_384
 """The longest stretch, in characters, that is encoded at once."""
 
-_FILES = {
-    "cl100k_base": "cl100k_base",
-    "o200k_base": "o200k_base",
-    "o200k_harmony": "o200k_base",
-    "p50k_base": "p50k_base",
-    "p50k_edit": "p50k_base",
-    "r50k_base": "r50k_base",
-}
 _ORIGIN = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 _BUNDLED = ("litellm_core_utils", "tokenizers")
 _SAFE_CUT = re.compile(r".*[A-Za-z0-9](?=[ \n])", re.DOTALL)
@@ -127,12 +117,12 @@ def encoding(name: str) -> TokenCounter:
         InputError: if there is no such encoding, or its file is neither shipped with litellm nor in
             TIKTOKEN_CACHE_DIR.
     """
-    if name not in _FILES:
+    if name not in FILES:
         raise InputError(
-            f"encoding {name!r} is not known; one of {', '.join(sorted(_FILES))} is expected"
+            f"encoding {name!r} is not known; one of {', '.join(sorted(FILES))} is expected"
         )
     # The name that tiktoken gives the file in its cache.
-    key = hashlib.sha1(_ORIGIN.format(_FILES[name]).encode(), usedforsecurity=False).hexdigest()
+    key = hashlib.sha1(_ORIGIN.format(FILES[name]).encode(), usedforsecurity=False).hexdigest()
     for folder in _folders():
         # Looked for here: where there is none tiktoken would ask the network.
         if (folder / key).is_file():

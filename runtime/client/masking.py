@@ -42,7 +42,8 @@ def masked_message(archive: JobArchive, text: str) -> str:
     # No text has more tokens than bytes.
     if size > context // MESSAGE_SHARE:
         # Late, since its import takes longer than most messages.
-        from runtime.base.tokens import DEFAULT_ENCODING, encoding
+        from runtime.base.encodings import DEFAULT_ENCODING
+        from runtime.base.tokens import encoding
 
         tokens = encoding(definition.get("encoding", DEFAULT_ENCODING)).count(masked)
         if tokens > context // MESSAGE_SHARE:

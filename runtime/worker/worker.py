@@ -23,11 +23,12 @@ from activities.model import warm
 from runtime.archive.catalog import archive_id
 from runtime.archive.stores import ObjectStore
 from runtime.base.collector import look_less_often
+from runtime.base.encodings import DEFAULT_ENCODING
 from runtime.base.home import state_home
 from runtime.base.open_jobs import open_jobs
 from runtime.base.roles import EVERY, Role, Roles, own_roles
 from runtime.base.spec.limits import is_tools, role_of, role_queue
-from runtime.base.tokens import DEFAULT_ENCODING, encoding
+from runtime.base.tokens import encoding
 from runtime.interpreter import pool
 from runtime.interpreter.checker import GaveUp
 from runtime.interpreter.typecheck import check

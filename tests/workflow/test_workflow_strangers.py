@@ -181,6 +181,37 @@ async def test_a_workflow_without_one_order_ends_at_once(
     )
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (
+            {"spec": {"encoding": "none_of_tiktokens"}},
+            "its encoding 'none_of_tiktokens' is unknown",
+        ),
+        (
+            {"origin": {"seed": "s", "nodes": [{"kind": "file"}]}},
+            "a node of its origin has no obj_id",
+        ),
+        ({"key": {"batch": "b", "job": ""}}, "its job or batch has no name"),
+    ],
+)
+async def test_an_order_that_nobody_can_carry_out_ends_at_once(
+    stage: Stage, fields: dict[str, Any], words: str
+) -> None:
+    """From somebody who has the key; in a batch's list it is refused."""
+    order = stage.order(["finish(1)"]).model_dump(mode="json")
+    changed = {name: {**(order[name] or {}), **value} for name, value in fields.items()}
+    handle = await stage.client.start_workflow(
+        "JobWorkflow", {**order, **changed}, id=f"{stage.batch}-no", task_queue=stage.queue
+    )
+    error = await ended_by(handle)
+    assert (error.type, words in error.message) == ("NoOrder", True)
+    batch = await stage.begin_batch()
+    with pytest.raises(WorkflowUpdateFailedError):
+        await batch.execute_update("submit", {"jobs": [{**order, **changed}], "concurrency": 1})
+    await batch.terminate()
+
+
 async def test_a_workflow_of_no_kind_and_without_an_order_ends_at_once(stage: Stage) -> None:
     """No worker of any build has it."""
     client = await stranger(stage)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from runtime.base.durations import LONGEST
 from runtime.base.effect_classes import Approval, EffectClass
+from runtime.base.encodings import DEFAULT_ENCODING
 from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.servers import ServerSpec
@@ -22,7 +23,6 @@ from runtime.base.spec.shell_commands import matches, readings
 
 DEFAULT_CONCURRENCY = 8
 DEFAULT_CONTEXT_TOKENS = 60_000
-DEFAULT_ENCODING = "cl100k_base"
 
 NO_MODEL = "none"
 """In the place of a summary model's name: nothing is summed up."""
