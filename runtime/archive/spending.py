@@ -171,13 +171,14 @@ class _Spending:
         self._did(header)
         if header["capture"] not in WITHOUT_MODEL:
             self._counted["calls"] += 1
-            self._add(Usage.model_validate(header["usage"]), header["cost_usd"])
+            # A number in quotes is one by the form.
+            self._add(Usage.model_validate(header["usage"]), float(header["cost_usd"]))
         others.told = Failed.model_validate(header.get("failed_attempts", {}))
         if (own := keys.parse_turn_key(header["attempt"]["key"])) is not None:
             others.aside.add(own.number)
         if (prefix := header.get("prefix")) is not None:
             self._counted["moved_prefixes"] += bool(prefix["broken"])
-            self._lost += prefix.get("lost_usd", 0.0)
+            self._lost += float(prefix.get("lost_usd", 0.0))
 
     def _did(self, header: Mapping[str, Any]) -> None:
         """The effects of a statement: its commands by their own time, all by what was worked for

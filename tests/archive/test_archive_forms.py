@@ -124,6 +124,7 @@ def test_a_reader_takes_no_object_with_another_header_than_its_kinds() -> None:
             {"execution": {"state_diff": {"changed": {"x": {}}}}},
             "execution: .*changed.x.after",
         ),
+        ("step", {"execution": {"cost": {"effects": ["3"]}}}, "execution: .*cost.effects.0"),
         ("end", {"execution": {"events": [1]}}, "execution: .*events.0"),
         ("end", {"nodes": [{"kind": "file"}]}, "nodes: .*0.obj_id"),
         ("step", {"started_at": "yesterday"}, "started_at: .*isoformat"),

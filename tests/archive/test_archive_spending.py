@@ -11,6 +11,7 @@ import pytest
 from archive_jobs import Written, chat, step_record, write_run
 
 from runtime.archive import keys
+from runtime.archive.container import header, seal, unseal
 from runtime.archive.failure_groups import DAMAGED, failed_calls
 from runtime.archive.forms import Capture, NewEnd
 from runtime.archive.job import JobArchive
@@ -158,3 +159,19 @@ def test_turns_for_which_no_model_was_called_are_no_calls() -> None:
         parent = written.finished(record.model_copy(update={"usage": Usage(), "cost_usd": 0.0}))
     told = spent(written.archive)
     assert (told["calls"], told["unreported"]) == (2, 0)
+
+
+def test_a_price_in_quotes_is_counted() -> None:
+    """A form takes it for the number that it is."""
+    store = MemoryStore()
+    written = Written(JobArchive(store, "nightly", "job"))
+    last = write_run(written, "a", range(1, 2), None, chat(random.Random(1), 100))
+    assert last is not None
+    key, archived = last.key, unseal(last.key, store.get(last.key))
+    parts = archived.parts()
+    price = str(archived.header["cost_usd"])
+    store.replace(key, seal(key, header({**archived.header, "cost_usd": price}, parts), parts)[0])
+    again = MemoryStore()
+    for name in store.list(""):
+        again.put_if_absent(name, store.get(name))
+    assert spent(JobArchive(again, "nightly", "job"))["cost_usd"] == float(price)

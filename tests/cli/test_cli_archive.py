@@ -345,7 +345,7 @@ def test_cost_counts_an_effect_where_it_was_done(read: Reader) -> None:
         effects = [{"kind": "change", "name": name} for name in done.split()]
         begun = written.begin(run, turn, parent, [segment(f"turn {turn}")])
         record = step_record(run, turn, begun)
-        execution = {"effects": effects, "cost": {"effects": seconds}}
+        execution = {"effects": effects, "cost": {"effects": list(seconds)}}
         written.finished(record.model_copy(update={"execution": execution}))
 
     def spent(name: str) -> tuple[float, ...]:

@@ -10,18 +10,18 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 
 class _Told(BaseModel):
-    model_config = ConfigDict(extra="ignore", defer_build=True)
+    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
 
 
 class _Change(_Told):
     after: dict[str, Any]
-    paths: tuple[str, ...] = ()
+    paths: list[str] = []
 
 
 class _Variables(_Told):
     added: dict[str, dict[str, Any]] = {}
     changed: dict[str, _Change] = {}
-    deleted: tuple[str, ...] = ()
+    deleted: list[str] = []
 
 
 class _Effect(_Told):
@@ -38,14 +38,14 @@ class _Exception(_Told):
 
 
 class _Cost(_Told):
-    effects: tuple[float | None, ...] = ()
+    effects: list[float | None] = []
 
 
 class _Execution(_Told):
     status: str = ""
     exception: _Exception | None = None
-    events: tuple[str, ...] = ()
-    effects: tuple[_Effect, ...] = ()
+    events: list[str] = []
+    effects: list[_Effect] = []
     state_diff: _Variables = _Variables()
     namespace_digest: str = ""
     cost: _Cost = _Cost()
@@ -66,7 +66,7 @@ class _Order(_Told):
     source: _Job | None = None
 
 
-_NODES = TypeAdapter(tuple[_Node, ...], config=ConfigDict(defer_build=True))
+_NODES = TypeAdapter(list[_Node], config=ConfigDict(defer_build=True))
 
 
 def checked_execution(execution: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -86,7 +86,7 @@ def checked_nodes(nodes: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ..
     Raises:
         ValueError: if one is of another shape.
     """
-    _check(_NODES, nodes)
+    _check(_NODES, list(nodes))
     return nodes
 
 
