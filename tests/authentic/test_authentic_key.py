@@ -75,6 +75,12 @@ def test_what_is_no_key_is_an_error(tmp_path: Path, text: str) -> None:
     assert refused(Home(tmp_path)).startswith(f"{tmp_path / 'key'} is no key: ")
 
 
+def test_a_key_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    """To open a pipe would wait for who writes to it."""
+    os.mkfifo(tmp_path / "key", 0o600)
+    assert refused(Home(tmp_path)).endswith("cannot be read or made: is no regular file")
+
+
 def test_a_key_that_others_may_know_is_refused(tmp_path: Path) -> None:
     """Open to others, or made by another user in a directory that is open to them."""
     key_of(Home(tmp_path), {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -256,6 +257,10 @@ def test_the_key_is_made_once_and_kept(tmp_path: Path) -> None:
     assert redaction_key({**environment, "HOLDFAST_REDACTION_KEY": "x" * 20}) == b"x" * 20
     with pytest.raises(InputError, match="at least 16"):
         redaction_key({"HOLDFAST_REDACTION_KEY": "short"})
+    (tmp_path / "redaction.key").unlink()
+    os.mkfifo(tmp_path / "redaction.key")
+    with pytest.raises(InputError, match="is no regular file"):
+        redaction_key(environment)
 
 
 def test_a_text_without_secrets_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

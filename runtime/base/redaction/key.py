@@ -14,10 +14,12 @@ from pathlib import Path
 
 from runtime.base.errors import InputError
 from runtime.base.home import state_home
+from runtime.base.places import read_regular
 
 VARIABLE = "HOLDFAST_REDACTION_KEY"
 FILE = "redaction.key"
 _SHORTEST = 16
+_MOST_BYTES = 4096
 
 
 def redaction_key(environment: Mapping[str, str] | None = None) -> bytes:
@@ -38,7 +40,7 @@ def redaction_key(environment: Mapping[str, str] | None = None) -> bytes:
     try:
         if not path.exists():
             _make(path)
-        return path.read_bytes()
+        return read_regular(path, _MOST_BYTES)
     except OSError as error:
         raise InputError(
             f"the redaction key {path} cannot be made or read: {error.strerror}; set {VARIABLE}"

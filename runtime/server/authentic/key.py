@@ -22,11 +22,13 @@ from pathlib import Path
 
 from runtime.base.errors import InputError
 from runtime.base.home import Home, state_home
+from runtime.base.places import read_regular
 
 KEY = "HOLDFAST_KEY"
 """The environment variable that holds the key where the state directory does not."""
 
 _BYTES = 32
+_MOST_BYTES = 4096
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +76,7 @@ def key_of(home: Home | None = None, environment: Mapping[str, str] | None = Non
         if not path.exists():
             _make(path)
         _check_private(path)
-        return _parsed(path.read_text("ascii", "replace"), str(path))
+        return _parsed(read_regular(path, _MOST_BYTES).decode("ascii", "replace"), str(path))
     except OSError as error:
         raise InputError(f"the key {path} cannot be read or made: {error.strerror}") from error
 
