@@ -47,8 +47,10 @@ _USAGE = re.compile(
     rb"\"(prompt_tokens|input_tokens|promptTokenCount|prompt_eval_count|inputTokens)\"\s*:\s*\d"
 )
 
-COUNTS = re.compile(r"(?:tokens|Tokens|TokenCount|eval_count)$")
-"""The names that providers give to counts of tokens."""
+COUNTS = re.compile(r"(?:tokens|Tokens|TokenCount|eval_count|_requests)$")
+"""The names that providers give to counts of tokens, and of searches and other calls of their own
+that have a price.
+"""
 
 
 def reports_usage(captured: CapturedCall) -> bool:
@@ -178,7 +180,7 @@ def _usages(value: Any, depth: int) -> Iterator[dict[str, Any]]:
 
 
 def _figures(usage: Any) -> Iterator[Any]:
-    """The counts of tokens in what a response, or litellm, says of a usage, with its details."""
+    """The counts in what a response, or litellm, says of a usage, with its details."""
     if isinstance(usage, dict | BaseModel):
         for name, value in dict(usage).items():
             if isinstance(value, int | float | str) and COUNTS.search(name):

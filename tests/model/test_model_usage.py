@@ -68,6 +68,20 @@ async def test_what_no_call_can_have_used_is_counted(said: dict[str, Any], strea
 
 @pytest.mark.usefixtures("litellm")
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_no_provider_pays_for_its_own_searches(stream: bool) -> None:
+    """A search has a price of its own: of fewer than none, the call cost less than nothing."""
+    used = {"input_tokens": 100, "output_tokens": 5}
+    used |= {"server_tool_use": {"web_search_requests": -1_000}}
+    async with anthropic_server(
+        lambda _m, _n: {"text": "Hello.", "usage": used}
+    ).serving() as server:
+        reply = await Job(model_at(server, stream=stream)).take_turn()
+    assert reply.usage == COUNTED
+    assert reply.cost_usd > 0
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize(
     ("name", "said"),
     [
