@@ -55,7 +55,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import EARLIER, EXACT, NATURAL, PACED, WRITES, patched
+    from workflows.patches import CENTS, EARLIER, EXACT, NATURAL, PACED, WRITES, patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -453,7 +453,7 @@ class JobWorkflow(Ordered):
         while True:
             if await self.replaying.begin_call():
                 self.job.check_budget(self.moment.now)
-            made = self.job.project(self.moment.now)
+            made = self.job.project(self.moment.now, cents=patched(CENTS))
             if not isinstance(made, SummaryTask):
                 return made
             self.phase = Phase.CONDENSING

@@ -36,7 +36,12 @@ NATURAL = "statements-run-as-naturally-written"
 and what is a list but for its type is data.
 """
 
-AT_START = (NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
+CENTS = "budget-line-tells-parts-of-cents"
+"""The budget line of a prompt tells a budget below a dollar, and what is spent of it, to the last
+digit.
+"""
+
+AT_START = (CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """

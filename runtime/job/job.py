@@ -443,15 +443,15 @@ class Job:
         )
         self._nodes = self.graph.stored_states(changed_only=True)
 
-    def project(self, now: float) -> Prompt | SummaryTask:
+    def project(self, now: float, *, cents: bool = True) -> Prompt | SummaryTask:
         """This turn's prompt, within the context budget; or a summary that must be written before
-        it can be made.
+        it can be made. ``cents``: its budget line tells parts of cents.
         """
         # A turn may be projected twice, where a provider found the prompt too long: what was
         # decided and told for the first holds for the second.
         if not self._settled:
             self._settle()
-        budget_line = self.ledger.spending(self.turn, now).line()
+        budget_line = self.ledger.spending(self.turn, now).line(cents=cents)
         layout = self.fitter.fit(self.desk, lambda: self._tail(budget_line))
         if isinstance(layout, SummaryTask):
             return layout

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runtime.base.dollars import dollars
 from runtime.base.fences import fenced
 from runtime.interpreter.executions import Execution, ExecutionStatus
 
@@ -54,14 +55,18 @@ class Spending:
     call_usd: float = 0.0
     """What the last call took: the next takes about as much."""
 
-    def line(self) -> str:
-        """One line of the prompt's tail."""
+    def line(self, *, cents: bool = True) -> str:
+        """One line of the prompt's tail. ``cents``: of a budget below a dollar it tells parts of
+        them, too, which may be all that there is.
+        """
+        small = cents and self.usd < 1
+        used, usd = (dollars(one) if small else f"${one:.2f}" for one in (self.usd_used, self.usd))
         deadline = (
             "" if self.deadline_left is None else f"; deadline in {_duration(self.deadline_left)}"
         )
         return (
             f"[budget: turn {self.turn} of {self.turns}; {self.tokens_used:,} of {self.tokens:,}"
-            f" tokens; ${self.usd_used:.2f} of ${self.usd:.2f}; {_duration(self.wall_left)}"
+            f" tokens; {used} of {usd}; {_duration(self.wall_left)}"
             f" left{deadline}{self._warning()}]"
         )
 

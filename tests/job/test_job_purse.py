@@ -131,3 +131,23 @@ def test_the_model_is_warned_before_a_budget_ends(fields: dict[str, float], endi
     spending = Spending(**{**plain, "wall_left": 3_540.0, "wall": 3_600.0, **fields})  # type: ignore[arg-type]
     line = spending.line()
     assert line.endswith(ending.replace("60m", "59m")), line
+
+
+@pytest.mark.parametrize(
+    ("used", "usd", "told", "before"),
+    [
+        (0.00017, 0.00042, "$0.00017 of $0.00042", "$0.00 of $0.00"),
+        (0.0, 0.5, "$0.00 of $0.50", "$0.00 of $0.50"),
+        (0.00017, 1.0, "$0.00 of $1.00", "$0.00 of $1.00"),
+        (1.2345, 5.0, "$1.23 of $5.00", "$1.23 of $5.00"),
+    ],
+)
+def test_a_small_budget_is_told_as_it_is(used: float, usd: float, told: str, before: str) -> None:
+    """A model that sees nothing of nothing cannot know what is left; jobs that a build of before
+    began are told as they were.
+    """
+    spending = Spending(
+        turn=1, turns=9, tokens_used=0, tokens=1_000, usd_used=used, usd=usd, wall_left=60.0
+    )
+    assert f"; {told}; " in spending.line()
+    assert f"; {before}; " in spending.line(cents=False)
