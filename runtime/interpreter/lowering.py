@@ -120,6 +120,9 @@ _OF_NODES = api.names(hands=True, spawn=True) - {api.FINISH.name}
 _SIMPLE = (ast.Constant, ast.JoinedStr, ast.GeneratorExp, ast.Starred)
 """Arguments that are data as they stand, or are made a list anyway."""
 
+CALLING = f"{supplied.PREFIX}job_"
+"""Before the name of a function of the job: a function of the session's own that calls it."""
+
 _LOOPED = f"{supplied.PREFIX}looped_"
 """Before the name of a function of the job that is a loop's variable in a statement."""
 
@@ -217,6 +220,7 @@ def lower(
         if natural:
             lowering.learn(tree, functions, before)
         lowering.visit(tree)
+        lowering.define()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return as_it_is
     return lowering.result() if lowering.edits else as_it_is
@@ -275,6 +279,7 @@ class _Lowering(ast.NodeVisitor):
         self.functions: frozenset[str] = frozenset()
         self.caught: frozenset[str] = frozenset()
         self.renamed: frozenset[str] = frozenset()
+        self.values: dict[str, None] = {}
         self.expressions = False
         self._called_names: set[int] = set()
         self._around_nodes: dict[int, tuple[str, str]] = {}
@@ -289,6 +294,14 @@ class _Lowering(ast.NodeVisitor):
         self.caught = frozenset(
             node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name
         )
+
+    def define(self) -> None:
+        """The job's functions that are values: the interpreter knows them in calls alone."""
+        text = "".join(
+            f"def {CALLING}{name}(*a, **k): return {name}(*a, **k)\n" for name in self.values
+        )
+        if text:
+            self.edits.insert(0, (0, 0, text))
 
     def visit(self, node: ast.AST) -> None:
         """With what was decided to stand around it."""
@@ -479,7 +492,7 @@ class _Lowering(ast.NodeVisitor):
         inner.loads, inner.lengths, inner.enums = self.loads, self.lengths, self.enums
         inner.names, inner.functions = self.names, self.functions
         inner.expressions, inner.caught = self.expressions, self.caught
-        inner.renamed = self.renamed
+        inner.renamed, inner.values = self.renamed, self.values
         inner.visit(tree_of(text))
         return inner.result() if inner.edits else Lowered(text)
 
@@ -504,9 +517,8 @@ class _Lowering(ast.NodeVisitor):
             and node.id in self.functions
             and id(node) not in self._called_names
         ):
-            # The interpreter knows them in calls alone.
-            value = f"(lambda *a, **k: {node.id}(*a, **k))"
-            self.edit(self.text.start(node), self.text.end(node), value)
+            self.values[node.id] = None
+            self.edit(self.text.start(node), self.text.end(node), CALLING + node.id)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Attributes that a piece answers, and methods that are no call."""
@@ -529,7 +541,13 @@ class _Lowering(ast.NodeVisitor):
         """Lower an attribute that only runs by the patch ``NATURAL`` have; False for others."""
         owner = node.value.id if isinstance(node.value, ast.Name) else ""
         read = f", lambda o: o.{node.attr})"
-        if node.attr == "lastgroup":
+        if node.attr == "__class__":
+            self.need(supplied.BUILT_INS)
+            self._around(node.value, f"{_BUILT_IN}type(", self.text.end(node), ")")
+        elif node.attr == "__name__":
+            self.need("_named")
+            self._around(node.value, "holdfast_named(", self.text.end(node), ")")
+        elif node.attr == "lastgroup":
             self.need("_lastgroup")
             self._around(node.value, "holdfast_lastgroup(", self.text.end(node), read)
         elif node.attr == "pattern" and self.expressions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from runtime.interpreter import supplied
-from runtime.interpreter.lowering import Lowered
+from runtime.interpreter.lowering import CALLING, Lowered
 
 _FRAME = re.compile(r'  File "<python-input-\d+>", line (\d+)(, in .*)?$')
 
@@ -42,6 +42,8 @@ def _frame(
     fed: list[str],
 ) -> list[str]:
     text = shown[0].strip() if shown else ""
+    if text.startswith(f"def {CALLING}"):
+        return []
     here = line <= len(fed) and fed[line - 1].strip() == text
     # A statement may have a line that a piece has too: then it is told as the statement's.
     if text in supplied.own_lines() and not here:

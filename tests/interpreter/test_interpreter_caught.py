@@ -26,6 +26,15 @@ for how in (3, "why", None):
         sys.exit(how)
     except SystemExit as e:
         print(repr(e.code))
+class Sure:
+    def __enter__(self):
+        return self.__class__.__name__
+    def __exit__(self, kind, error, trace):
+        print(kind.__name__, error.__class__.__name__, f"{error.__class__}")
+        return True
+with Sure() as name:
+    {}["k"]
+print(name, ValueError.__name__, "a".__class__, len.__name__, Sure.__exit__.__name__)
 class Mine:
     def __init__(self):
         self.msg, self.pos = "m", 1

@@ -55,6 +55,7 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
             "_dates",
             "_enum",
             "_lastgroup",
+            "_named",
             "_namedtuple",
             "_numbers",
             "_open",

@@ -40,8 +40,24 @@ def test_a_function_of_the_job_is_a_value(run: Run, source: str, printed: str) -
 
 
 def test_a_variable_keeps_a_function_for_later_statements(run: Run) -> None:
-    """As any other function."""
-    assert run("find = search", "print(find('q', limit=1))").executions[1].stdout == "['q 0']\n"
+    """As any other function, with its name; it is one and the same."""
+    loop = run(
+        "from __future__ import annotations\nfind = kept = search",
+        "print(find('q', limit=1), find is kept, {f.__name__: 1 for f in (kept, take)})",
+    )
+    assert loop.executions[1].stdout == "['q 0'] True {'search': 1, 'take': 1}\n"
+
+
+def test_a_traceback_shows_the_statement_alone(run: Run) -> None:
+    """What stands for the function is not the model's."""
+    exception = run("x = 1\nxs = list(map(fail, ['ValueError']))").executions[0].exception
+    assert exception is not None
+    assert exception.trace_summary == (
+        "Traceback (most recent call last):\n"
+        '  File "<statement>", line 2, in <module>\n'
+        "    xs = list(map(fail, ['ValueError']))\n"
+        "ValueError: no such thing"
+    )
 
 
 LOOPED = """
