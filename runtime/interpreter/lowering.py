@@ -12,156 +12,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.syntax import tree_of
-from runtime.context import api
-from runtime.interpreter import expressions, supplied
+from runtime.interpreter import expressions, shape, stand_ins, supplied
 from runtime.interpreter.supplied import generators
-
-# fmt: off
-_METHODS = frozenset(
-    {
-        "add", "append", "appendleft", "as_posix", "capitalize", "casefold", "center", "clear",
-        "copy", "count", "decode", "difference", "discard", "elements", "encode", "endswith",
-        "exists", "expandtabs", "extend", "extendleft", "find", "findall", "finditer", "format",
-        "format_map", "fullmatch", "get", "glob", "group", "groupdict", "groups", "index", "insert",
-        "intersection", "is_absolute", "is_dir", "is_file", "is_integer",
-        "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isdisjoint", "isidentifier",
-        "islower", "isnumeric", "isoformat", "isprintable", "isspace", "issubset", "issuperset",
-        "istitle", "isupper", "items", "iterdir", "join", "joinpath", "keys", "ljust", "lower",
-        "lstrip", "match", "most_common", "partition", "pop", "popitem", "popleft", "read_bytes",
-        "read_text", "remove", "removeprefix", "removesuffix", "replace", "reverse", "rfind",
-        "rglob", "rindex", "rjust", "rotate", "rpartition", "rsplit", "rstrip", "search",
-        "setdefault", "sort", "span", "split", "splitlines", "start", "startswith", "stat",
-        "strftime", "strip", "sub", "subn", "subtract", "swapcase", "title", "total",
-        "total_seconds", "union", "update", "upper", "values", "weekday", "with_name",
-        "with_suffix", "zfill",
-    }
-)
-# fmt: on
-"""Methods of built-in types.
-
-A call of one needs nothing; one that is passed on as a value is made a function.
-"""
-
-_TYPES = frozenset(
-    {"str", "bytes", "list", "dict", "set", "frozenset", "tuple", "int", "float", "Path"}
-)
-_METHOD_CALLS = {
-    "sub": ("_sub", "holdfast_sub", ", False"),
-    "subn": ("_sub", "holdfast_sub", ", True"),
-    "relative_to": ("_paths", "holdfast_relative_to", ""),
-    "is_relative_to": ("_paths", "holdfast_is_relative_to", ""),
-    "with_stem": ("_paths", "holdfast_with_stem", ""),
-    "decode": ("_open", "holdfast_decode", ""),
-    "translate": ("_translate", "holdfast_translate", ""),
-    "maketrans": ("_translate", "holdfast_maketrans", ""),
-    "sort": ("_sorted", "holdfast_sort", ""),
-    "fromtimestamp": ("_dates", "holdfast_fromtimestamp", ""),
-    "isocalendar": ("_dates", "holdfast_isocalendar", ""),
-    "toordinal": ("_dates", "holdfast_toordinal", ""),
-    "bit_length": ("_numbers", "holdfast_bit_length", ""),
-    "bit_count": ("_numbers", "holdfast_bit_count", ""),
-    "is_integer": ("_numbers", "holdfast_is_integer", ""),
-    "format_map": ("_numbers", "holdfast_format_map", ""),
-    "intersection_update": ("_sets", "holdfast_intersection_update", ""),
-    "difference_update": ("_sets", "holdfast_difference_update", ""),
-}
-"""Method calls that a piece answers: the piece, its function, and what follows the object."""
-
-_KEYWORD_CALLS = {
-    ("dumps", "default"): ("_dumps", "holdfast_dumps"),
-    ("dumps", "cls"): ("_dumps", "holdfast_dumps"),
-    ("read_text", "errors"): ("_open", "holdfast_read_text"),
-    ("read_text", "encoding"): ("_open", "holdfast_read_text"),
-    ("open", "errors"): ("_open", "holdfast_path_open"),
-    ("open", "encoding"): ("_open", "holdfast_path_open"),
-}
-_WRITING_CALLS = {
-    ("write_text", "data"): ("_writes", "holdfast_write_text"),
-    ("write_text", "encoding"): ("_writes", "holdfast_write_text"),
-    ("write_text", "errors"): ("_writes", "holdfast_write_text"),
-    ("write_text", "newline"): ("_writes", "holdfast_write_text"),
-    ("open", "errors"): ("_opens", "holdfast_path_opens"),
-    ("open", "encoding"): ("_opens", "holdfast_path_opens"),
-}
-"""What a run by the patch ``WRITES`` has in place of those of ``_KEYWORD_CALLS``."""
-
-_OPENS = ("_opens", "holdfast_opens", frozenset({"errors", "encoding"}))
-"""And in place of what ``_FUNCTION_CALLS`` has of ``open``."""
-
-_NATURAL_CALLS = {
-    ("read_text", "encoding"): ("_reads", "holdfast_reads_text"),
-    ("read_text", "errors"): ("_reads", "holdfast_reads_text"),
-    ("open", "errors"): ("_reads", "holdfast_path_reads"),
-    ("open", "encoding"): ("_reads", "holdfast_path_reads"),
-    ("open", "newline"): ("_reads", "holdfast_path_reads"),
-    ("popitem", "last"): ("_ordered", "holdfast_popitem"),
-}
-"""What a run by the patch ``NATURAL`` has in place of those, or beside them."""
-
-_NATURAL_METHODS = {
-    "sub": ("_template", "holdfast_replaced", ", False"),
-    "subn": ("_template", "holdfast_replaced", ", True"),
-    "move_to_end": ("_ordered", "holdfast_move_to_end", ""),
-}
-"""And in place of what ``_METHOD_CALLS`` has, or beside it."""
-
-_NATURAL_OPENS = ("_reads", "holdfast_reads", frozenset({"errors", "encoding", "newline"}))
-
-_OF_CAUGHT = frozenset({"code", "colno", "errno", "filename", "lineno", "msg", "pos", "strerror"})
-"""Attributes of exceptions that a piece answers, where a statement catches one by a name."""
-
-_OF_NODES = api.names(hands=True, spawn=True) - {api.FINISH.name}
-"""Functions of the job that take other things than data."""
-
-_SIMPLE = (ast.Constant, ast.JoinedStr, ast.GeneratorExp, ast.Starred)
-"""Arguments that are data as they stand, or are made a list anyway."""
 
 CALLING = f"{supplied.PREFIX}job_"
 """Before the name of a function of the job: a function of the session's own that calls it."""
 
 _LOOPED = f"{supplied.PREFIX}looped_"
 """Before the name of a function of the job that is a loop's variable in a statement."""
-
-_PATHS = frozenset({"PurePath", "PurePosixPath", "PosixPath"})
-"""Names of ``pathlib`` for which the interpreter has ``Path``."""
-
-_FUNCTION_CALLS = {
-    "sorted": ("_sorted", "holdfast_sorted", frozenset()),
-    "max": ("_sorted", "holdfast_max", frozenset()),
-    "min": ("_sorted", "holdfast_min", frozenset()),
-    "map": ("_mapped", "holdfast_map", frozenset()),
-    "filter": ("_mapped", "holdfast_filter", frozenset()),
-    "open": ("_open", "holdfast_open", frozenset({"errors", "encoding"})),
-    "timedelta": ("_dates", "holdfast_timedelta", frozenset()),
-    "print": ("_print", "holdfast_print", frozenset({"file"})),
-}
-"""Calls of builtins that a piece answers, given the builtin itself: the piece, its function, the
-keywords that ask for it, none if it always does.
-"""
-
-_BUILTINS = {"callable": ("_callable", "holdfast_callable"), "vars": ("_vars", "holdfast_vars")}
-_ATTRIBUTES = {
-    "parents": ("_paths", "holdfast_parents"),
-    "__name__": ("_name", "holdfast_name"),
-    "__dict__": ("_vars", "holdfast_vars"),
-}
-_ALIASES = {"IOError": "OSError", "EnvironmentError": "OSError"}
-"""Builtins that are another of the same object."""
-
-_OF_SEVERAL = {
-    "union": ("_sets", "holdfast_union", ""),
-    "intersection": ("_sets", "holdfast_intersection", ""),
-    "difference": ("_sets", "holdfast_difference", ""),
-    "update": ("_sets", "holdfast_update", ""),
-}
-"""Methods of sets that the interpreter has for one argument, and a piece for another number."""
-
-_LISTED = frozenset({"zip", "enumerate", "reversed", "finditer"})
-"""Functions and methods of which the interpreter gives a list, which is no iterator."""
 
 _BUILT_IN = supplied.BUILT_IN
 SERVER_CALL = "holdfast_server_call"
@@ -171,9 +32,7 @@ arguments.
 _MOST_CHARS = 200_000
 """Longer statements are run as they are: the parser would take long."""
 
-_ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 _ENUM = "holdfast_enum"
-_NO_BASES = frozenset({"object", "ABC", "Protocol", "Generic"})
 
 
 @dataclass(frozen=True)
@@ -211,12 +70,12 @@ def lower(
         lowering = _Lowering(source, writes=writes, natural=natural)
         # The parser may make the name of other letters, and each walk through the tree is dear.
         opens = "open" in source or not source.isascii()
-        lowering.loads = opens and _hands_files_on(tree)
+        lowering.loads = opens and shape.hands_files_on(tree)
         # Once a class has a length, any value may be of it.
         lowering.enums = "_enum" in before or "Enum" in source
         lowering.lengths = lowering.enums or "_len" in before or "def __len__" in source
         # A statement's own variable of a server's name hides the server, as it would in Python.
-        lowering.names = names - _bound(tree) if names else names
+        lowering.names = names - shape.bound(tree) if names else names
         if natural:
             lowering.learn(tree, functions, before)
         lowering.visit(tree)
@@ -269,6 +128,9 @@ class _Lowering(ast.NodeVisitor):
     def __init__(self, source: str, *, writes: bool, natural: bool) -> None:
         self.source, self.text = source, _Text(source)
         self.writes, self.natural = writes, natural
+        self.keyword_calls = [stand_ins.KEYWORD_CALLS]
+        self.keyword_calls += [stand_ins.WRITING_CALLS] * writes
+        self.keyword_calls += [stand_ins.NATURAL_CALLS] * natural
         self.edits: list[tuple[int, int, str]] = []
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
@@ -287,9 +149,9 @@ class _Lowering(ast.NodeVisitor):
     def learn(self, tree: ast.AST, functions: frozenset[str], before: tuple[str, ...]) -> None:
         """Look through a statement for what decides how parts of it are lowered."""
         nodes = list(ast.walk(tree))
-        bound = {name for node in nodes for name in _binds(node)}
+        bound = {name for node in nodes for name in shape.binds(node)}
         self.functions = functions - bound
-        self.renamed = _only_looped(nodes, functions & bound)
+        self.renamed = shape.only_looped(nodes, functions & bound)
         self.expressions = "re" not in bound and ("re." in self.source or "_patterns" in before)
         self.caught = frozenset(
             node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name
@@ -387,9 +249,10 @@ class _Lowering(ast.NodeVisitor):
 
     def _paths(self, node: ast.ImportFrom) -> None:
         """``from pathlib import PurePath``, which is ``Path`` here."""
-        if any(alias.name in _PATHS for alias in node.names):
+        paths = {alias.name for alias in node.names} & stand_ins.PATHS
+        if paths:
             names = [
-                f"Path as {alias.asname or alias.name}" if alias.name in _PATHS else _alias(alias)
+                f"Path as {alias.asname or alias.name}" if alias.name in paths else _alias(alias)
                 for alias in node.names
             ]
             text = f"from pathlib import {', '.join(names)}"
@@ -500,13 +363,14 @@ class _Lowering(ast.NodeVisitor):
         """Builtins that the interpreter has not, and functions of the job that are no call."""
         if node.id in self.renamed:
             self.edit(self.text.start(node), self.text.end(node), f"{_LOOPED}{node.id}")
-        elif isinstance(node.ctx, ast.Load) and node.id in _BUILTINS:
-            piece, name = _BUILTINS[node.id]
+        elif isinstance(node.ctx, ast.Load) and node.id in stand_ins.BUILTINS:
+            piece, name = stand_ins.BUILTINS[node.id]
             self.need(piece)
             self.edit(self.text.start(node), self.text.end(node), name)
-        elif isinstance(node.ctx, ast.Load) and node.id in _ALIASES:
+        elif isinstance(node.ctx, ast.Load) and node.id in stand_ins.ALIASES:
             self.need(supplied.BUILT_INS)
-            self.edit(self.text.start(node), self.text.end(node), f"{_BUILT_IN}{_ALIASES[node.id]}")
+            name = stand_ins.ALIASES[node.id]
+            self.edit(self.text.start(node), self.text.end(node), f"{_BUILT_IN}{name}")
         elif (
             isinstance(node.ctx, ast.Load) and node.id == OUTCOME_UNKNOWN and node.id in self.names
         ):
@@ -528,11 +392,11 @@ class _Lowering(ast.NodeVisitor):
             self._server(node, node.value.id)
         elif self.natural and self._naturally(node):
             pass
-        elif node.attr in _ATTRIBUTES:
-            piece, name = _ATTRIBUTES[node.attr]
+        elif node.attr in stand_ins.ATTRIBUTES:
+            piece, name = stand_ins.ATTRIBUTES[node.attr]
             self.need(piece)
             self._around(node.value, f"{name}(", self.text.end(node), ")")
-        elif node.attr in _METHODS:
+        elif node.attr in stand_ins.METHODS:
             self._method(node)
         else:
             self.visit(node.value)
@@ -553,7 +417,7 @@ class _Lowering(ast.NodeVisitor):
         elif node.attr == "pattern" and self.expressions:
             self.need("_patterns")
             self._around(node.value, "holdfast_written(", self.text.end(node), ")")
-        elif owner in self.caught and node.attr in _OF_CAUGHT:
+        elif owner in self.caught and node.attr in stand_ins.OF_CAUGHT:
             self.need("_caught")
             head = f"holdfast_caught({owner}, {node.attr!r}"
             self.edit(self.text.start(node), self.text.end(node), head + read)
@@ -615,8 +479,8 @@ class _Lowering(ast.NodeVisitor):
             self._eaten.update(id(argument) for argument in node.args)
         if self.natural:
             self._prepared(node)
-        loads = self.loads and _opens(node)
-        listed = id(node) not in self._eaten and _called_name(node) in _LISTED
+        loads = self.loads and shape.opens(node)
+        listed = id(node) not in self._eaten and shape.called_name(node) in stand_ins.LISTED
         if loads:
             self.need("_opened")
             self.edit(self.text.start(node), self.text.start(node), "holdfast_opened(")
@@ -642,7 +506,7 @@ class _Lowering(ast.NodeVisitor):
                 self._around_nodes[id(flags)] = ("holdfast_flags(", ")")
         if self._takes_data(function):
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                if not isinstance(argument, _SIMPLE):
+                if not isinstance(argument, stand_ins.SIMPLE):
                     self.need("_plainly")
                     self._around_nodes[id(argument)] = ("holdfast_plain(", ")")
 
@@ -650,7 +514,7 @@ class _Lowering(ast.NodeVisitor):
         """Whether it is ``finish``, a tool, or a method of a server."""
         if isinstance(function, ast.Attribute):
             return isinstance(function.value, ast.Name) and function.value.id in self.names
-        return isinstance(function, ast.Name) and function.id in self.functions - _OF_NODES
+        return isinstance(function, ast.Name) and function.id in self.functions - stand_ins.OF_NODES
 
     def visit_Await(self, node: ast.Await) -> None:
         """A call of the job is answered when it is made."""
@@ -694,11 +558,13 @@ class _Lowering(ast.NodeVisitor):
         if isinstance(function, ast.Attribute):
             self._method_call(node, function, keywords)
             return
-        wanted = _FUNCTION_CALLS.get(function.id) if isinstance(function, ast.Name) else None
-        if self.writes and isinstance(function, ast.Name) and function.id == "open":
-            wanted = _OPENS
-        if self.natural and isinstance(function, ast.Name):
-            wanted = self._natural_call(node, function.id) or wanted
+        wanted = None
+        if isinstance(function, ast.Name):
+            wanted = stand_ins.FUNCTION_CALLS.get(function.id)
+            if self.writes and function.id == "open":
+                wanted = stand_ins.OPENS
+            if self.natural:
+                wanted = self._natural_call(node, function.id) or wanted
         if self.lengths and isinstance(function, ast.Name) and function.id == "len":
             wanted = ("_len", "holdfast_len", frozenset())
         if self.enums and isinstance(function, ast.Name) and function.id == "isinstance":
@@ -716,33 +582,30 @@ class _Lowering(ast.NodeVisitor):
             return ("_round", "holdfast_round", frozenset())
         if name == "iter" and both:
             return ("_until", "holdfast_until", frozenset())
-        return _NATURAL_OPENS if name == "open" else None
+        return stand_ins.NATURAL_OPENS if name == "open" else None
 
     def _method_call(
         self, node: ast.Call, function: ast.Attribute, keywords: set[str | None]
     ) -> None:
-        of_type = isinstance(function.value, ast.Name) and function.value.id in _TYPES
-        unbound = of_type and function.attr in _METHODS
+        of_type = isinstance(function.value, ast.Name) and function.value.id in stand_ins.TYPES
+        unbound = of_type and function.attr in stand_ins.METHODS
         if isinstance(function.value, ast.Name) and function.value.id in self.names:
             self._called(node, f"{SERVER_CALL}({function.value.id!r}, {function.attr!r}")
             return
-        answered = _METHOD_CALLS.get(function.attr)
+        answered = stand_ins.METHOD_CALLS.get(function.attr)
         for keyword in keywords:
-            if keyword is not None and (function.attr, keyword) in _KEYWORD_CALLS:
-                answered = (*_KEYWORD_CALLS[function.attr, keyword], "")
-            if self.writes and keyword is not None and (function.attr, keyword) in _WRITING_CALLS:
-                answered = (*_WRITING_CALLS[function.attr, keyword], "")
-            if self.natural and keyword is not None and (function.attr, keyword) in _NATURAL_CALLS:
-                answered = (*_NATURAL_CALLS[function.attr, keyword], "")
+            for calls in self.keyword_calls:
+                if keyword is not None and (function.attr, keyword) in calls:
+                    answered = (*calls[function.attr, keyword], "")
         if self.natural:
-            answered = _NATURAL_METHODS.get(function.attr, answered)
+            answered = stand_ins.NATURAL_METHODS.get(function.attr, answered)
             if function.attr == "read_text" and node.args and not of_type:
                 answered = ("_reads", "holdfast_reads_text", "")
         # An encoding may stand in its place; in ``Path.write_text(path, text)`` it is the text.
         if self.writes and function.attr == "write_text" and len(node.args) > 1 and not of_type:
             answered = ("_writes", "holdfast_write_text", "")
-        if function.attr in _OF_SEVERAL and not _is_one(node.args):
-            answered = _OF_SEVERAL[function.attr]
+        if function.attr in stand_ins.OF_SEVERAL and not shape.is_one(node.args):
+            answered = stand_ins.OF_SEVERAL[function.attr]
         if answered is not None:
             piece, name, then = answered
             self.need(piece)
@@ -870,9 +733,10 @@ class _Lowering(ast.NodeVisitor):
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Classes of the library's kinds become what the interpreter has."""
         bases = [
-            base.attr if isinstance(base, ast.Attribute) else _base(base) for base in node.bases
+            base.attr if isinstance(base, ast.Attribute) else shape.named(base)
+            for base in node.bases
         ]
-        kinds = [base for base in bases if base not in _NO_BASES]
+        kinds = [base for base in bases if base not in stand_ins.NO_BASES]
         wrapper = self._wrapper(node, kinds)
         if node.bases and not node.keywords and (not kinds or wrapper):
             header = self.source.index(":", self.text.end(node.bases[-1]))
@@ -900,10 +764,10 @@ class _Lowering(ast.NodeVisitor):
 
     def _wrapper(self, node: ast.ClassDef, kinds: Sequence[str]) -> str | None:
         """The decorator that makes a class of one of the library's kinds, if it is of one."""
-        if len(set(kinds) & _ENUMS) == 1 and all(
-            kind in _ENUMS or kind in ("str", "int") for kind in kinds
+        if len(set(kinds) & stand_ins.ENUMS) == 1 and all(
+            kind in stand_ins.ENUMS or kind in ("str", "int") for kind in kinds
         ):
-            kind = next(kind for kind in kinds if kind in _ENUMS)
+            kind = next(kind for kind in kinds if kind in stand_ins.ENUMS)
             names = [
                 target.id
                 for item in node.body
@@ -911,7 +775,7 @@ class _Lowering(ast.NodeVisitor):
                 for target in item.targets
                 if isinstance(target, ast.Name)
             ]
-            makers = [item.name for item in node.body if _of_the_class(item)]
+            makers = [item.name for item in node.body if shape.of_the_class(item)]
             self.need("_enum", "enum")
             return f"{_ENUM}({kind!r}, {names!r}, holdfast_mod_enum.holdfast_auto, {makers!r})"
         fields = [
@@ -955,59 +819,6 @@ class _Lowering(ast.NodeVisitor):
         return f"{made} = holdfast_classmethod({made}, {owner})"
 
 
-def _is_one(arguments: Sequence[ast.expr]) -> bool:
-    return len(arguments) == 1 and not isinstance(arguments[0], ast.Starred)
-
-
-def _bound(tree: ast.AST) -> set[str]:
-    """The names that a statement binds somewhere: what they are there is its own."""
-    names = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    return names | {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    }
-
-
-def _only_looped(nodes: Iterable[ast.AST], names: frozenset[str]) -> frozenset[str]:
-    """Those of ``names`` that a statement binds as variables of loops alone, and does not call."""
-    if not names:
-        return names
-    nodes = tuple(nodes)
-    loops = [node.target for node in nodes if isinstance(node, ast.For | ast.comprehension)]
-    looped = {id(one) for target in loops for one in ast.walk(target)}
-    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
-    others = {function.id for function in calls if isinstance(function, ast.Name)}
-    for node in nodes:
-        if id(node) not in looped:
-            others.update(_binds(node))
-    return names - others
-
-
-_NAMING = (
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
-    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
-)
-
-
-def _binds(node: ast.AST) -> Iterable[str]:
-    """The names that a part of a statement binds otherwise than by an import."""
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, _NAMING) and node.name:
-        yield node.name
-
-
-def _of_the_class(item: ast.stmt) -> TypeGuard[ast.FunctionDef]:
-    """Whether a static or class method, which is called on the class."""
-    return isinstance(item, ast.FunctionDef) and any(
-        isinstance(one, ast.Name) and one.id in ("staticmethod", "classmethod")
-        for one in item.decorator_list
-    )
-
-
 def _shown(node: ast.ClassDef) -> list[str]:
     """Methods by which members of an enumeration are shown and compared, where the class has none
     of its own.
@@ -1019,52 +830,6 @@ def _shown(node: ast.ClassDef) -> list[str]:
         for name, parameters in wanted.items()
         if name not in own
     ]
-
-
-def _opens(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    function = node.func
-    return (
-        function.id == "open"
-        if isinstance(function, ast.Name)
-        else getattr(function, "attr", "") == "open"
-    )
-
-
-def _called_name(node: ast.Call) -> str:
-    function = node.func
-    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-
-
-def _hands_files_on(tree: ast.AST) -> bool:
-    """Whether a file that is opened is an argument of something else than a loop, such as
-    enumerate.
-    """
-    opened: set[str] = set()
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.withitem)
-            and _opens(node.context_expr)
-            and isinstance(node.optional_vars, ast.Name)
-        ):
-            opened.add(node.optional_vars.id)
-        elif isinstance(node, ast.Assign) and _opens(node.value):
-            opened |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return any(
-        _opens(argument) or (isinstance(argument, ast.Name) and argument.id in opened)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        # A view takes an opened file for its path alone.
-        and not (isinstance(node.func, ast.Name) and node.func.id == "view")
-        for argument in node.args
-    )
-
-
-def _base(base: ast.expr) -> str:
-    if isinstance(base, ast.Name):
-        return base.id
-    return _base(base.value) if isinstance(base, ast.Subscript) else ""
 
 
 def _alias(alias: ast.alias) -> str:

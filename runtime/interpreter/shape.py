@@ -1,0 +1,110 @@
+"""What the tree of a statement tells of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import TypeGuard
+
+
+def is_one(arguments: Sequence[ast.expr]) -> bool:
+    """Whether a call has one argument, and not several of a starred one."""
+    return len(arguments) == 1 and not isinstance(arguments[0], ast.Starred)
+
+
+def bound(tree: ast.AST) -> set[str]:
+    """The names that a statement binds somewhere: what they are there is its own."""
+    names = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return names | {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
+
+
+def only_looped(nodes: Iterable[ast.AST], names: frozenset[str]) -> frozenset[str]:
+    """Those of ``names`` that a statement binds as variables of loops alone, and does not call."""
+    if not names:
+        return names
+    nodes = tuple(nodes)
+    loops = [node.target for node in nodes if isinstance(node, ast.For | ast.comprehension)]
+    looped = {id(one) for target in loops for one in ast.walk(target)}
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    others = {function.id for function in calls if isinstance(function, ast.Name)}
+    for node in nodes:
+        if id(node) not in looped:
+            others.update(binds(node))
+    return names - others
+
+
+_NAMING = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
+)
+
+
+def binds(node: ast.AST) -> Iterable[str]:
+    """The names that a part of a statement binds otherwise than by an import."""
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, _NAMING) and node.name:
+        yield node.name
+
+
+def of_the_class(item: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """Whether a static or class method, which is called on the class."""
+    return isinstance(item, ast.FunctionDef) and any(
+        isinstance(one, ast.Name) and one.id in ("staticmethod", "classmethod")
+        for one in item.decorator_list
+    )
+
+
+def opens(node: ast.AST) -> bool:
+    """Whether it is a call of ``open``, a function or a method."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    return (
+        function.id == "open"
+        if isinstance(function, ast.Name)
+        else getattr(function, "attr", "") == "open"
+    )
+
+
+def called_name(node: ast.Call) -> str:
+    """The name of the function or the method that is called; empty for another expression."""
+    function = node.func
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+
+
+def hands_files_on(tree: ast.AST) -> bool:
+    """Whether a file that is opened is an argument of something else than a loop, such as
+    enumerate.
+    """
+    opened: set[str] = set()
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.withitem)
+            and opens(node.context_expr)
+            and isinstance(node.optional_vars, ast.Name)
+        ):
+            opened.add(node.optional_vars.id)
+        elif isinstance(node, ast.Assign) and opens(node.value):
+            opened |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return any(
+        opens(argument) or (isinstance(argument, ast.Name) and argument.id in opened)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        # A view takes an opened file for its path alone.
+        and not (isinstance(node.func, ast.Name) and node.func.id == "view")
+        for argument in node.args
+    )
+
+
+def named(base: ast.expr) -> str:
+    """The name of a base class, also of one with parameters; empty for another expression."""
+    if isinstance(base, ast.Name):
+        return base.id
+    return named(base.value) if isinstance(base, ast.Subscript) else ""
