@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from pathlib import Path
 
 import pytest
+from by_python import assert_prints_the_same
 from plain_loop import PlainLoop, statements
 
 from runtime.interpreter.lowering import lower
@@ -65,12 +64,7 @@ def test_a_statement_prints_what_python_prints(
 ) -> None:
     """Live and replayed."""
     monkeypatch.chdir(tmp_path)
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(source, "<test>", "exec"), {})
-    execution = PlainLoop(tmp_path, statements(source)).run().replayed().executions[0]
-    assert execution.exception is None
-    assert execution.stdout == out.getvalue()
+    assert_prints_the_same(source, tmp_path)
 
 
 @pytest.mark.parametrize(

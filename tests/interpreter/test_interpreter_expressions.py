@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from pathlib import Path
 
 import pytest
+from by_python import assert_prints_the_same, printed
 from plain_loop import PlainLoop, statements
 
 from runtime.interpreter.lowering import lower
@@ -76,20 +75,10 @@ print([(m.lastgroup, m.group()) for m in token.finditer("1+(2)")])
 """
 
 
-def printed(source: str) -> str:
-    """By this Python."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(source, "<test>", "exec"), {})
-    return out.getvalue()
-
-
 @pytest.mark.parametrize("source", [VERBOSE, CALLS])
 def test_a_statement_finds_what_python_finds(source: str, tmp_path: Path) -> None:
     """Wherever the expression stands, and with any flags."""
-    execution = PlainLoop(tmp_path, statements(source)).run().replayed().executions[0]
-    assert execution.exception is None
-    assert execution.stdout == printed(source)
+    assert_prints_the_same(source, tmp_path)
 
 
 def test_every_expression_is_read_as_python_reads_it(tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from pathlib import Path
 
 import pytest
+from by_python import assert_prints_the_same
 from plain_loop import PlainLoop, statements
 
 from runtime.interpreter.lowering import lower
@@ -36,12 +35,7 @@ def test_a_file_is_read_as_python_reads_it(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "t.csv").write_bytes("a,b\r\n1,é\r\n".encode())
     (tmp_path / "t.json").write_text('{"a":\n 1}')
     monkeypatch.chdir(tmp_path)
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(READ, "<test>", "exec"), {})
-    execution = PlainLoop(tmp_path, statements(READ)).run().replayed().executions[0]
-    assert execution.exception is None
-    assert execution.stdout == out.getvalue()
+    assert_prints_the_same(READ, tmp_path)
 
 
 def test_an_end_that_is_none_is_refused(tmp_path: Path) -> None:
