@@ -227,9 +227,10 @@ def test_a_structured_result_that_is_no_json_is_an_error(number: str) -> None:
     """It would reach the statement as None."""
     said = f'{{"content": [], "structuredContent": {{"mean": {number}}}}}'
     outcome = told(CallToolResult.model_validate_json(said), "s.f")
-    assert (outcome.error_type, outcome.error_message) == (
-        "RuntimeError",
-        "s.f: its structured content is no JSON: Out of range float values are not JSON compliant",
+    assert outcome.error_type == "RuntimeError"
+    # From Python 3.13 on json adds which value it is.
+    assert outcome.error_message.startswith(
+        "s.f: its structured content is no JSON: Out of range float values are not JSON compliant"
     )
 
 
