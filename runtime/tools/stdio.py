@@ -130,7 +130,13 @@ def _message(line: bytes) -> JSONRPCMessage:
         # that was cut between them, long numbers, deep nesting.
         text = json.dumps(json.loads(line, parse_int=_number), ensure_ascii=False)
         whole = json.loads(text.encode("utf-8", "replace"))
-        return jsonrpc_message_adapter.validate_python(whole, by_name=False)
+        message = jsonrpc_message_adapter.validate_python(whole, by_name=False)
+    try:
+        # The session writes it anew, which pydantic does to some depth; Python reads more.
+        message.model_dump(mode="json")
+    except ValueError as error:
+        raise RecursionError from error
+    return message
 
 
 def _number(digits: str) -> int | float:

@@ -39,7 +39,7 @@ TOOLS: list[dict[str, Any]] = [
         for name in (
             *("hang", "crash", "garbage", "wrong-result", "flood", "lines", "big", "secret"),
             *("asks", "fail", "stray", "environment", "fork", "noise", "halved", "digits", "deep"),
-            "nested",
+            *("nested", "steep"),
         )
     ),
     {
@@ -141,6 +141,7 @@ RAW = {
         "halved": '"structuredContent": {"cut": "smile \\ud83d"}',
         "digits": f'"structuredContent": {{"n": {"9" * 5_000}}}',
         "nested": f'"structuredContent": {{"n": {"[" * 250}{"]" * 250}}}',
+        "steep": f'"structuredContent": {{"n": {"[" * 500}{"]" * 500}}}',
         "deep": f'"structuredContent": {{"n": {"[" * 5_000}{"]" * 5_000}}}',
     }.items()
 }

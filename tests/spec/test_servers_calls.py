@@ -327,6 +327,7 @@ async def test_calls_and_their_results(call: Call) -> None:
         ("wrong-result", "the server bad gave an answer that is none"),
         ("asks", "the server bad asked more than 100 things and read no answer"),
         ("hang", "bad.hang did not answer within 0.3 seconds"),
+        ("steep", "the server bad wrote a message that is nested too deeply"),
         ("deep", "the server bad wrote a message that is nested too deeply"),
     ],
 )
