@@ -56,7 +56,7 @@ with workflow.unsafe.imports_passed_through():
         again_after,
     )
     from workflows.paging import Pages
-    from workflows.patches import STARTS_ONCE, patched
+    from workflows.patches import OWN_ENDS, STARTS_ONCE, patched
 
 MOST_EVENTS = 4_000
 """Events of a history after which a batch goes on in another run."""
@@ -621,7 +621,10 @@ class BatchWorkflow(Ordered):
             self.waiting.appendleft(again)
             self.tell_details()
             return
-        self.finishing.ended(outcome)
+        # Another workflow has the job, as where it was taken back while it waited here: that has
+        # not ended, and its end will be none of the batch's.
+        if status is not JobStatus.RUNNING or not patched(OWN_ENDS):
+            self.finishing.ended(outcome)
         # What came in a page is forgotten, or a batch of a hundred thousand jobs would not fit a
         # payload.
         if name in self.paged:

@@ -41,7 +41,10 @@ CENTS = "budget-line-tells-parts-of-cents"
 digit.
 """
 
-AT_START = (CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
+OWN_ENDS = "own-ends-are-told"
+"""Of a job that runs already as its batch comes to start it no end is told."""
+
+AT_START = (OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """

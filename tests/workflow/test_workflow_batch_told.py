@@ -1,7 +1,8 @@
-"""A batch with many ends to be told goes on in another run with few of them."""
+"""Which ends a batch tells of, and that it goes on in another run with few that are to be told."""
 
 from __future__ import annotations
 
+import json
 import threading
 from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
@@ -23,6 +24,22 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 LONG = 150
 """Events after which the batch is to go on in another run: some twelve jobs have ended by then."""
+
+
+class Hears(BaseHTTPRequestHandler):
+    """Keeps what it was told."""
+
+    told: ClassVar[list[dict[str, Any]]]
+
+    def do_POST(self) -> None:
+        """Answer."""
+        self.told.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
 
 
 class Slow(BaseHTTPRequestHandler):
@@ -82,3 +99,21 @@ async def test_a_slow_receiver_makes_no_run_begin_with_all_ends(
             begun += 1
         run = first.continued_execution_run_id
     assert begun > 0
+
+
+async def test_a_job_that_runs_already_has_not_ended(stage: Stage) -> None:
+    """One that was taken back while it waited for its place: nobody is told of an end of it, and
+    the batch's end does not count it.
+    """
+    Hears.told = []
+    waits = await stage.start(stage.spec(["wait(3600)"], id="taken"))
+    with handled(Hears) as url:
+        hook = OnFinish(webhook=f"{url}/", directory=str(stage.path))
+        orders = [stage.order([{"code": "finish(2)"}], id=name) for name in ("taken", "own")]
+        batch = await stage.submit(*orders, concurrency=2, on_finish=hook)
+        assert (await batch.result()).ended == {"own": "succeeded", "taken": "running"}
+    ends = [(one["event"], one.get("job"), one["status"]) for one in Hears.told]
+    assert ends == [("job", "own", "succeeded"), ("batch", None, "succeeded")]
+    assert Hears.told[-1]["statuses"] == {"succeeded": 1}
+    await replayer().replay_workflow(await batch.fetch_history())
+    await waits.terminate()
