@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.values import JobKey
     from runtime.base.workflow_ids import job_workflow_id
     from runtime.context.sub_job_end import SubJobEnd
+    from runtime.context.sub_jobs import name_of as sub_job_name
     from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.purse import covers
     from runtime.job.sub_jobs import SubJob
@@ -36,9 +37,6 @@ with workflow.unsafe.imports_passed_through():
 
 LEAST_WALL = 60.0
 """Seconds of work that a sub-job has at least."""
-
-NAME_CHARS, DIGEST_CHARS = 80, 10
-"""What of its job's name a sub-job's begins with, and what of a digest it ends with."""
 
 
 class SubJobs:
@@ -247,7 +245,7 @@ def name_of(order: JobOrder, request: SpawnRequest) -> str:
     other statement, has another one for the same question.
     """
     asked = digest_of([str(order.key), order.names or order.id, request.call, request.number])
-    return f"{order.key.job[:NAME_CHARS]}.{asked.removeprefix('sha256:')[:DIGEST_CHARS]}"
+    return sub_job_name(order.key.job, asked)
 
 
 def _key(name: str) -> JobKey:

@@ -24,6 +24,20 @@ VIEW_TOKENS = 1_000
 READ_SECONDS = 120.0
 """How often the view of a sub-job that runs is read."""
 
+_NAME_CHARS, _DIGEST_CHARS = 80, 10
+"""What of its job's name a sub-job's begins with, and what of a digest it ends with."""
+
+
+def name_of(parent: str, asked: str) -> str:
+    """The name of a sub-job of the job ``parent``, by the digest of what it was asked."""
+    return f"{parent[:_NAME_CHARS]}.{asked.removeprefix('sha256:')[:_DIGEST_CHARS]}"
+
+
+def is_named_after(name: str, parent: str) -> bool:
+    """Whether a job of that name may be a sub-job of the job ``parent``."""
+    digest = name.rpartition(".")[2]
+    return len(digest) == _DIGEST_CHARS and name == name_of(parent, digest)
+
 
 def address_of(job: str) -> str:
     """What a view of the job ``BATCH/JOB`` shows."""

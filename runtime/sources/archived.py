@@ -13,6 +13,8 @@ from typing import Any
 
 from runtime.archive.catalog import find_job
 from runtime.archive.job import JobArchive
+from runtime.archive.keys import job_prefix
+from runtime.archive.lifecycle.tombstones import tombstones_of
 from runtime.archive.recorded import recorded_effect, recorded_stream, turn_record
 from runtime.archive.stores import ObjectStore
 from runtime.base.addresses import ARCHIVED
@@ -20,6 +22,7 @@ from runtime.base.digests import digest_bytes
 from runtime.base.errors import NotFound, ObjectMissing
 from runtime.base.plurals import counted
 from runtime.base.values import JobKey
+from runtime.context.sub_jobs import is_named_after
 from runtime.projection.replies import parse_reply
 from runtime.projection.segments import SegmentKind
 from runtime.sources.source import Known, Opened
@@ -53,6 +56,8 @@ class ArchiveSource:
         match = ARCHIVED.fullmatch(self.uri)
         if match is None:
             raise ValueError(f"{_HELP}, not {self.uri!r}")
+        if match["turn"] is None and self._is_to_begin(match["job"]):
+            return self._opened("# Status\n\nstarted, nothing is recorded yet\n", "job.md")
         try:
             archive = JobArchive.of(self.store, self._job(match["job"]))
             runs = archive.runs()
@@ -71,6 +76,17 @@ class ArchiveSource:
             return self._opened(_turn_text(archive, runs[-1], turn), "turn.md")
         except (NotFound, ObjectMissing) as error:
             raise FileNotFoundError(f"{error}: {self.uri!r}") from None
+
+    def _is_to_begin(self, name: str) -> bool:
+        """Whether that is a sub-job which the reader has just started: the archive knows of it once
+        a worker has it.
+        """
+        batch, _, job = name.partition("/")
+        if self.own is None or batch != self.own.batch or not is_named_after(job, self.own.job):
+            return False
+        prefix = job_prefix(batch, job)
+        known = next(self.store.list(f"{prefix}/"), None) is not None
+        return not known and not tombstones_of(self.store, prefix)
 
     def _job(self, name: str) -> JobKey:
         if name == "self" and self.own is not None:
