@@ -17,6 +17,7 @@ from runtime.archive.gaps import UNREADABLE, Readable, named_gap, readable, unkn
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
+from runtime.archive.replays import claimed_orders
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import NotFound, ObjectCorrupt
 from runtime.base.standings import DAMAGED, OPEN
@@ -106,7 +107,7 @@ def standing_of(archive: JobArchive) -> ArchivedStanding:
     run = next(iter(runs[-1:]), None)
     unknown = tuple(map(str, unknown_starts(archive, runs)))
     # Only then are all starts read.
-    retries = _retries(archive) if len(runs) > 1 else 0
+    retries = len(begun_anew(archive)) if len(runs) > 1 else 0
     try:
         end = archive.end_without_calls()
         if end is not None:
@@ -219,8 +220,12 @@ def _patch_or_problem(
         return None, (str(error),)
 
 
-def _retries(archive: JobArchive) -> int:
-    return max(len(archive.beginnings()) - 1, 0)
+def begun_anew(archive: JobArchive) -> list[str]:
+    """The runs that began the job anew, oldest first. One that was taken back to its first turn, or
+    went on from there out of the archive as it was lost, did not.
+    """
+    taken_back = claimed_orders(archive, [])
+    return [run for run in archive.beginnings()[1:] if run not in taken_back]
 
 
 def result_row(archive: JobArchive) -> ResultRow:

@@ -196,8 +196,9 @@ def earlier_of(archive: JobArchive) -> list[dict[str, Any]]:
     its last run then, with status and reason; None where there is no end that can be read.
     """
     from runtime.archive.gaps import UNREADABLE
+    from runtime.archive.standings import begun_anew
 
-    begun, runs = set(archive.beginnings()[1:]), archive.runs()
+    begun, runs = set(begun_anew(archive)), archive.runs()
     rows: list[dict[str, Any]] = []
     for last, run in pairwise(runs):
         if run not in begun:
