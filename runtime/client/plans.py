@@ -140,8 +140,10 @@ def is_large(jobs: Sized) -> bool:
 
 
 def _turns(turns: list[int]) -> str:
-    """``turn 4``, ``turns 4 and 11``, or ``turns 1 to 30`` where they are many."""
-    if len(turns) == 1:
+    """``turn 4`` where all are the same, ``turns 4 and 11``, or ``turns 1 to 30`` where they are
+    many.
+    """
+    if len(set(turns)) == 1:
         return f"turn {turns[0]}"
     if len(turns) > _LISTED:
         return f"turns {min(turns)} to {max(turns)}"

@@ -1,4 +1,6 @@
-"""What an interrupted ``run`` tells of jobs whose last moments it did not watch."""
+"""What ``run`` tells of jobs that it goes on with, and, interrupted, of those whose last moments it
+did not watch.
+"""
 
 import random
 
@@ -86,3 +88,18 @@ def test_what_the_run_before_used_is_not_told_again() -> None:
     known = {"again": JobPlan("again", Start.RERUN, before="r")}
     (row,) = summary(store, Plan(BatchSpec(batch="b", jobs=()), ("again",), known), Seen({}))
     assert [row[name] for name in ("status", "turns", "tokens")] == ["open", 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        ((4,), "1 resumed at turn 4"),
+        ((0,) * 9, "9 resumed at turn 0"),
+        ((4, 4, 11), "3 resumed at turns 4, 4 and 11"),
+        (tuple(range(1, 31)), "30 resumed at turns 1 to 30"),
+    ],
+)
+def test_turns_at_which_jobs_are_resumed(turns: tuple[int, ...], told: str) -> None:
+    """One for each, but where all are the same or they are many."""
+    known = {f"j{n}": JobPlan(f"j{n}", Start.RESUMED, turn=turn) for n, turn in enumerate(turns)}
+    assert Plan(BatchSpec(batch="b", jobs=()), tuple(known), known).sentence() == told
