@@ -124,13 +124,13 @@ async def test_every_request_of_a_call_is_archived(
 
 
 @STREAMING
+@pytest.mark.parametrize("word", ["a-gateway-0123456789", "short!"])
 async def test_no_key_goes_on_to_another_server(
-    stream: bool, monkeypatch: pytest.MonkeyPatch
+    word: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not in the header of Anthropic's protocol, which httpx does not know, and not in a gateway's
-    own: where a redirect leads to is the word of whoever answered.
+    own, however short: where a redirect leads to is the word of whoever answered.
     """
-    word = "a-gateway-0123456789"
     monkeypatch.setenv("GATEWAY_WORD", word)
     async with anthropic_server(lambda _m, _n: "Hello.").serving() as server:
         moved = Gateway(b"", status=307, location=f"{server.address}/v1/messages")
