@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -31,11 +32,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home
+from runtime.base.places import read_regular
 from runtime.server.ports import HOST, port_is_free, unused_ports
 from runtime.server.users import locked
 
 END_SECONDS = 10.0
 """How long the server may take to be gone once it is killed."""
+
+_MOST_STATE = 64 * 1024
 
 LOG_LINES = 15
 LOG_BYTES = 16 * 1024 * 1024
@@ -138,13 +142,17 @@ def is_alive(home: Home) -> bool:
 
 
 def read_info(home: Home) -> ServerInfo | None:
-    """What ``server.json`` says; None if it is missing, broken, or about another process than the
-    lock's holder.
+    """What ``server.json`` says; None if it is missing, broken, no file, or about another process
+    than the lock's holder.
     """
     try:
-        info = ServerInfo.model_validate_json(_state_file(home).read_bytes())
-    except (FileNotFoundError, ValidationError):
+        info = ServerInfo.model_validate_json(read_regular(_state_file(home), _MOST_STATE))
+    except ValidationError:
         return None
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.EINVAL, errno.EFBIG):
+            return None
+        raise
     return info if info.pid == _holder(home) else None
 
 
@@ -359,9 +367,11 @@ def configuration(own: Mapping[str, str] | None = None) -> Iterator[str]:
 
 def _own_settings(home: Home) -> dict[str, str]:
     try:
-        settings = json.loads(home.settings.read_bytes())
+        settings = json.loads(read_regular(home.settings, _MOST_STATE))
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise InputError(f"{home.settings} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"{home.settings} is not JSON: {error}") from error
     if not isinstance(settings, dict):
@@ -374,9 +384,11 @@ def _own_settings(home: Home) -> dict[str, str]:
 
 def _holder(home: Home) -> int | None:
     try:
-        return int(_alive_lock(home).read_text("ascii"))
+        return int(read_regular(_alive_lock(home), _MOST_STATE))
     except FileNotFoundError:
         return _holder_of_removed(home)
+    except OSError as error:
+        raise ServerError(f"{error.filename} cannot be read: {error.strerror}") from error
     except ValueError:
         return None
 

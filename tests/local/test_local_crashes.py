@@ -282,12 +282,20 @@ async def test_starter_killed_right_after_the_launch(home: Home) -> None:
     assert home.log.read_text().count("Temporal Server") <= 1
 
 
-@pytest.mark.parametrize("damage", ["", '{"pid": 12'])
+@pytest.mark.parametrize("damage", ["", '{"pid": 12', "a pipe", "no end"])
 async def test_broken_state_file_of_a_live_server(home: Home, damage: str) -> None:
     """A live server that nothing describes is ended and started again on the same database."""
     first = await ensure_server(home)
     await start_job(await client_of(first), "kept")
-    (home.server / "server.json").write_text(damage)
+    state = home.server / "server.json"
+    state.unlink()
+    match damage:
+        case "a pipe":
+            os.mkfifo(state)
+        case "no end":
+            state.symlink_to("/dev/zero")
+        case _:
+            state.write_text(damage)
     second = await ensure_server(home)
     assert second.pid != first.pid
     assert await is_running(await client_of(second), "kept")

@@ -226,6 +226,11 @@ async def test_settings_of_ones_own(home: Home) -> None:
         home.settings.write_text(text)
         with pytest.raises(InputError, match=r"settings\.json"):
             await ensure_server(home)
+    home.settings.unlink()
+    os.mkfifo(home.settings)
+    with pytest.raises(InputError, match=r"settings\.json cannot be read: is no regular file"):
+        await ensure_server(home)
+    home.settings.unlink()
     assert (await server_status(home)).state is ServerState.STOPPED
     home.settings.write_text(json.dumps({name: 60}))
     server = await ensure_server(home)
