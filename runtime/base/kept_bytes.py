@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 from runtime.base.errors import InputError
+from runtime.base.quoted import shown
 
 KEPT_BYTES = "HOLDFAST_KEPT_BYTES"
 _DEFAULT = 20 * 1024**3
+_MOST_DIGITS = 18
 
 
 def kept_bytes() -> int:
@@ -19,9 +21,9 @@ def kept_bytes() -> int:
     setting = os.environ.get(KEPT_BYTES, "")
     if not setting:
         return _DEFAULT
-    # ``isdecimal`` knows the digits of other scripts.
-    if not setting.isdecimal() or not setting.isascii():
+    # ``isdecimal`` knows the digits of other scripts. Python reads no number of thousands of them.
+    if not setting.isdecimal() or not setting.isascii() or len(setting) > _MOST_DIGITS:
         raise InputError(
-            f"{KEPT_BYTES}: expected a number of bytes, such as {_DEFAULT}, got {setting!r}"
+            f"{KEPT_BYTES}: expected a number of bytes, such as {_DEFAULT}, got {shown(setting)}"
         )
     return int(setting)

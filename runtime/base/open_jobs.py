@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 from runtime.base.errors import InputError
+from runtime.base.quoted import shown
 
 OPEN_JOBS = "HOLDFAST_OPEN_JOBS"
 _DEFAULT = 1000
+_MOST = 1_000_000
 
 
 def open_jobs() -> int:
@@ -15,11 +17,15 @@ def open_jobs() -> int:
     replays and reads the others anew.
 
     Raises:
-        InputError: if ``HOLDFAST_OPEN_JOBS`` is no number from 1.
+        InputError: if ``HOLDFAST_OPEN_JOBS`` is no number from 1 to 1,000,000.
     """
     setting = os.environ.get(OPEN_JOBS, "")
     if not setting:
         return _DEFAULT
-    if not setting.isdecimal() or int(setting) < 1:
-        raise InputError(f"{OPEN_JOBS}: expected a number from 1, got {setting!r}")
+    # By its length first: Python reads no number of thousands of digits.
+    digits = setting.isdecimal() and setting.isascii() and len(setting) <= len(str(_MOST))
+    if not digits or not 1 <= int(setting) <= _MOST:
+        raise InputError(
+            f"{OPEN_JOBS}: expected a number from 1 to {_MOST:,}, got {shown(setting)}"
+        )
     return int(setting)

@@ -123,7 +123,7 @@ def test_a_process_that_ends_no_job_forgets_those_of_long_ago(
     assert named == [1, 0, 0]
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "many", "1.5"])
+@pytest.mark.parametrize("given", ["0", "-1", "many", "1.5", "\u0663", "1000001", "9" * 5000])
 def test_another_number_of_open_jobs_is_refused(
     given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

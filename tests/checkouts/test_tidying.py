@@ -17,8 +17,9 @@ from activities.setups import Setups
 from activities.versions import Versions
 from runtime.archive.stores import open_store
 from runtime.archive.trees import Trees
+from runtime.base.errors import InputError
 from runtime.base.kept import Busy
-from runtime.base.kept_bytes import KEPT_BYTES
+from runtime.base.kept_bytes import KEPT_BYTES, kept_bytes
 from runtime.base.spec.models import Writable
 from runtime.base.values import JobKey
 from runtime.trees.entries import file_entry
@@ -314,6 +315,14 @@ def test_a_set_up_builds_on_the_disk_of_the_checkouts(host: Host) -> None:
         assert setup is not None
         assert int(setup.log) == os.statvfs(host.root).f_blocks
     assert list((host.root / "running").iterdir()) == []
+
+
+@pytest.mark.parametrize("setting", ["-1", "1e9", "\u0663", "9" * 5000])
+def test_a_bound_is_a_number(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bytes, in plain digits, and of no more of them than a disk has."""
+    monkeypatch.setenv(KEPT_BYTES, setting)
+    with pytest.raises(InputError, match=f"{KEPT_BYTES}: expected a number of bytes"):
+        kept_bytes()
 
 
 @pytest.mark.slow
