@@ -55,7 +55,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import CENTS, EARLIER, EXACT, NATURAL, PACED, WRITES, patched
+    from workflows.patches import CENTS, EARLIER, EXACT, FAITHFUL, NATURAL, PACED, WRITES, patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -172,6 +172,7 @@ class JobWorkflow(Ordered):
                 writes=patched(WRITES),
                 exact=patched(EXACT),
                 natural=patched(NATURAL),
+                faithful=patched(FAITHFUL),
             )
             if statement is not None:
                 await self.execute(statement)

@@ -44,7 +44,15 @@ digit.
 OWN_ENDS = "own-ends-are-told"
 """Of a job that runs already as its batch comes to start it no end is told."""
 
-AT_START = (OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER)
+FAITHFUL = "statements-are-faithful-to-python"
+"""A class of a statement says whether its objects are true, one with methods that nobody would call
+is refused, and times are parsed and differ as Python has it.
+"""
+
+AT_START = (
+    *(FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
+    *(STARTS_ONCE, PACED, EARLIER),
+)
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
 """

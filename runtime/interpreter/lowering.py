@@ -54,11 +54,12 @@ def lower(
     *,
     writes: bool = True,
     natural: bool = True,
+    faithful: bool = True,
 ) -> Lowered:
     """``source`` in terms of what the interpreter has, and of the pieces that the session had
     ``before``. ``names`` are those of the job's MCP servers, and ``OutcomeUnknown`` if it knows
-    that; ``functions`` what it can call of the job. Without ``writes`` and ``natural`` it is
-    lowered as for runs from before the patches of those names.
+    that; ``functions`` what it can call of the job. Without ``writes``, ``natural`` and
+    ``faithful`` it is lowered as for runs from before the patches of those names.
 
     What the host's parser does not take is left as it is.
     """
@@ -67,13 +68,19 @@ def lower(
         return as_it_is
     try:
         tree = tree_of(source)
-        lowering = _Lowering(source, writes=writes, natural=natural)
+        faithful = faithful and natural
+        lowering = _Lowering(source, writes=writes, natural=natural, faithful=faithful)
         # The parser may make the name of other letters, and each walk through the tree is dear.
         opens = "open" in source or not source.isascii()
         lowering.loads = opens and shape.hands_files_on(tree)
         # Once a class has a length, any value may be of it.
         lowering.enums = "_enum" in before or "Enum" in source
         lowering.lengths = lowering.enums or "_len" in before or "def __len__" in source
+        # And once one has a truth, any value may have that.
+        lowering.truths = faithful and (
+            "_truth" in before or "__len__" in source or "__bool__" in source
+        )
+        lowering.lengths = lowering.lengths or lowering.truths
         # A statement's own variable of a server's name hides the server, as it would in Python.
         lowering.names = names - shape.bound(tree) if names else names
         if natural:
@@ -125,9 +132,9 @@ class _Text:
 class _Lowering(ast.NodeVisitor):
     """Collects edits (start, end, text) in the order in which they apply where they meet."""
 
-    def __init__(self, source: str, *, writes: bool, natural: bool) -> None:
+    def __init__(self, source: str, *, writes: bool, natural: bool, faithful: bool = False) -> None:
         self.source, self.text = source, _Text(source)
-        self.writes, self.natural = writes, natural
+        self.writes, self.natural, self.faithful = writes, natural, faithful
         self.keyword_calls = [stand_ins.KEYWORD_CALLS]
         self.keyword_calls += [stand_ins.WRITING_CALLS] * writes
         self.keyword_calls += [stand_ins.NATURAL_CALLS] * natural
@@ -136,7 +143,7 @@ class _Lowering(ast.NodeVisitor):
         self._functions: list[bool] = []
         self._eaten: set[int] = set()
         self._bare: set[int] = set()
-        self.loads = self.lengths = self.enums = False
+        self.loads = self.lengths = self.enums = self.truths = False
         self.names: frozenset[str] = frozenset()
         self.functions: frozenset[str] = frozenset()
         self.caught: frozenset[str] = frozenset()
@@ -271,7 +278,12 @@ class _Lowering(ast.NodeVisitor):
             return
         if self._in_parentheses(node):
             # Written anew without them.
-            plain = lower(ast.unparse(node), writes=self.writes, natural=self.natural)
+            plain = lower(
+                ast.unparse(node),
+                writes=self.writes,
+                natural=self.natural,
+                faithful=self.faithful,
+            )
             self.need(*plain.pieces)
             self.edit(self.text.start(node), self.text.end(node), plain.source)
             return
@@ -351,9 +363,9 @@ class _Lowering(ast.NodeVisitor):
         if not self.natural:
             had = (*["_len"] * self.lengths, *["_enum"] * self.enums)
             return lower(text, had, self.names, writes=self.writes, natural=False)
-        inner = _Lowering(text, writes=self.writes, natural=True)
+        inner = _Lowering(text, writes=self.writes, natural=True, faithful=self.faithful)
         inner.loads, inner.lengths, inner.enums = self.loads, self.lengths, self.enums
-        inner.names, inner.functions = self.names, self.functions
+        inner.truths, inner.names, inner.functions = self.truths, self.names, self.functions
         inner.expressions, inner.caught = self.expressions, self.caught
         inner.renamed, inner.values = self.renamed, self.values
         inner.visit(tree_of(text))
@@ -533,7 +545,35 @@ class _Lowering(ast.NodeVisitor):
     def visit_comprehension(self, node: ast.comprehension) -> None:
         """As a loop."""
         self._eaten.add(id(node.iter))
+        self._tested(*node.ifs)
         self.generic_visit(node)
+
+    def visit_If(self, node: ast.If | ast.IfExp | ast.While | ast.Assert) -> None:
+        """What is tested may be an object of a class that says itself whether it is true."""
+        self._tested(node.test)
+        self.generic_visit(node)
+
+    visit_IfExp = visit_While = visit_Assert = visit_If
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        """As ``if``, behind ``not``."""
+        if isinstance(node.op, ast.Not):
+            self._tested(node.operand)
+        self.generic_visit(node)
+
+    def visit_match_case(self, node: ast.match_case) -> None:
+        """As ``if``, of a guard."""
+        if node.guard is not None:
+            self._tested(node.guard)
+        self.generic_visit(node)
+
+    def _tested(self, *tests: ast.expr) -> None:
+        for test in tests if self.truths else ():
+            if isinstance(test, ast.BoolOp):
+                self._tested(*test.values)
+            elif isinstance(test, stand_ins.OBJECTS):
+                self.need("_truth")
+                self._around_nodes[id(test)] = ("holdfast_truth(", ")")
 
     def visit_Starred(self, node: ast.Starred) -> None:
         """As a loop."""
@@ -567,6 +607,8 @@ class _Lowering(ast.NodeVisitor):
                 wanted = self._natural_call(node, function.id) or wanted
         if self.lengths and isinstance(function, ast.Name) and function.id == "len":
             wanted = ("_len", "holdfast_len", frozenset())
+        if self.truths and isinstance(function, ast.Name) and function.id == "bool":
+            wanted = ("_truth", "holdfast_bool", frozenset())
         if self.enums and isinstance(function, ast.Name) and function.id == "isinstance":
             wanted = ("_enum", "holdfast_isinstance", frozenset())
         if isinstance(function, ast.Name) and wanted and (not wanted[2] or wanted[2] & keywords):
@@ -599,6 +641,8 @@ class _Lowering(ast.NodeVisitor):
                     answered = (*calls[function.attr, keyword], "")
         if self.natural:
             answered = stand_ins.NATURAL_METHODS.get(function.attr, answered)
+            if self.faithful:
+                answered = stand_ins.FAITHFUL_METHODS.get(function.attr, answered)
             if function.attr == "read_text" and node.args and not of_type:
                 answered = ("_reads", "holdfast_reads_text", "")
         # An encoding may stand in its place; in ``Path.write_text(path, text)`` it is the text.
@@ -748,6 +792,8 @@ class _Lowering(ast.NodeVisitor):
                 self.edits.insert(0, (at, at, f"@{wrapper}\n{self.text.indent(node)}"))
         else:
             self._all(node.bases)
+        if self.faithful:
+            self._own_methods(node)
         self._all(node.decorator_list)
         after = [line for item in node.body if (line := self._member(item, node.name))]
         self._functions.append(False)
@@ -761,6 +807,21 @@ class _Lowering(ast.NodeVisitor):
                 "".join(f"\n{self.text.indent(node.body[-1])}{line}" for line in _shown(node)),
             )
         self.edit(at, at, "".join(f"\n{self.text.indent(node)}{line}" for line in after))
+
+    def _own_methods(self, node: ast.ClassDef) -> None:
+        """Remember that a class has a truth, and refuse one that needs calls that nobody makes."""
+        methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+        if methods & stand_ins.TRUTHS:
+            self.need("_truth", "_len")
+        ignored = sorted(methods & stand_ins.NEVER_CALLED)
+        if ignored:
+            told = f"{node.name}.{ignored[0]} would not be called: {stand_ins.NOT_CALLED}"
+            first = node.decorator_list[0] if node.decorator_list else None
+            # From the @ on.
+            at = self.text.start(node) if first is None else self.text.start(first) - 1
+            # Before a decorator, too, that makes the class one of the library's kinds.
+            raised = f"raise NotImplementedError({told!r})\n{self.text.indent(node)}"
+            self.edits.insert(0, (at, at, raised))
 
     def _wrapper(self, node: ast.ClassDef, kinds: Sequence[str]) -> str | None:
         """The decorator that makes a class of one of the library's kinds, if it is of one."""

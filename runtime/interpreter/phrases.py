@@ -252,13 +252,40 @@ _NATURAL: tuple[tuple[str, str], ...] = (
 )
 """Before those of ``_TABLE``, in runs by the patch ``NATURAL`` alone."""
 
+_FAITHFUL: tuple[tuple[str, str], ...] = (
+    (
+        r"no such group",
+        (
+            "no such group: group() and m[...] take the name of a group, start(), end() and span()"
+            " its number alone"
+        ),
+    ),
+    (
+        # Of a class of the statement's own: those of builtins are not ordered in Python either.
+        (
+            r"'([<>]=?)' not supported between instances of"
+            r" '(?!(?:NoneType|PosixPath)')([A-Z]\w*)' and '\2'"
+        ),
+        (
+            r"'\1' not supported between instances of '\2' and '\2': only sorted(), min() and max()"
+            r" call methods such as __lt__, so compare a field, or push (key, number, object) on a"
+            r" heap"
+        ),
+    ),
+)
+"""Before those of ``_NATURAL``, in runs by the patch ``FAITHFUL`` alone."""
+
 _COMPILED = tuple((re.compile(pattern), text) for pattern, text in _TABLE)
-_ALL = (*((re.compile(pattern), text) for pattern, text in _NATURAL), *_COMPILED)
+_NATURALLY = (*((re.compile(pattern), text) for pattern, text in _NATURAL), *_COMPILED)
+_ALL = (*((re.compile(pattern), text) for pattern, text in _FAITHFUL), *_NATURALLY)
 
 
-def told(message: str, *, natural: bool = True) -> str:
+def told(message: str, *, natural: bool = True, faithful: bool = True) -> str:
     """``message`` as the model should read it; unknown ones as they are."""
-    for pattern, text in _ALL if natural else _COMPILED:
+    table = _COMPILED
+    if natural:
+        table = _ALL if faithful else _NATURALLY
+    for pattern, text in table:
         if pattern.fullmatch(message):
             return pattern.sub(text, message)
     return message

@@ -238,6 +238,7 @@ class StatementRun:
     servers: frozenset[str] = frozenset()
     writes: bool = True
     natural: bool = True
+    faithful: bool = True
     spent_ms: int = 0
     parts: list[tuple[str, str]] = field(default_factory=list)
     exception: ExceptionInfo | None = None
@@ -265,6 +266,7 @@ class StatementRun:
             functions,
             writes=self.writes,
             natural=self.natural,
+            faithful=self.faithful,
         )
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
@@ -641,7 +643,7 @@ class StatementRun:
         # The text has the name that the traceback has; the object is another where Python's class
         # takes more than a message.
         named = str(error).partition(":")[0].rpartition(".")[2]
-        message = phrases.told(str(inner), natural=self.natural)
+        message = phrases.told(str(inner), natural=self.natural, faithful=self.faithful)
         trace = traces.told(trace, self._lowered, self.source).replace(str(inner), message)
         for ours, monty in _AS_MONTY.items():
             trace = trace.replace(f"\n{monty}: ", f"\n{ours}: ")

@@ -95,6 +95,28 @@ NATURAL_METHODS = {
 }
 """And in place of what ``METHOD_CALLS`` has, or beside it."""
 
+FAITHFUL_METHODS = {
+    "timedelta": ("_dates", "holdfast_timedelta", ".timedelta"),
+    "strptime": ("_parsed", "holdfast_strptime", ""),
+}
+"""And what a run by the patch ``FAITHFUL`` has."""
+
+TRUTHS = frozenset({"__bool__", "__len__"})
+"""Methods by which an object says whether it is true."""
+
+OBJECTS = (ast.Attribute, ast.Call, ast.IfExp, ast.Name, ast.NamedExpr, ast.Subscript)
+"""Expressions whose value may be an object of a class of the job's."""
+
+NEVER_CALLED = frozenset(
+    {
+        *("__delattr__", "__format__", "__getattr__", "__getattribute__", "__new__"),
+        *("__setattr__", "__iadd__", "__iand__", "__imul__", "__ior__", "__isub__"),
+    }
+)
+"""Methods that the interpreter passes over, where Python would call them."""
+
+NOT_CALLED = "write a method of another name, and call it"
+
 NATURAL_OPENS = ("_reads", "holdfast_reads", frozenset({"errors", "encoding", "newline"}))
 
 OF_CAUGHT = frozenset({"code", "colno", "errno", "filename", "lineno", "msg", "pos", "strerror"})

@@ -559,9 +559,10 @@ class Job:
         writes: bool = True,
         exact: bool = True,
         natural: bool = True,
+        faithful: bool = True,
     ) -> JobStatement | None:
-        """The statement that the reply asks for; ``writes`` and ``natural`` are as in
-        ``JobStatement``, ``exact`` as in ``SubJobs.asked``.
+        """The statement that the reply asks for; ``writes``, ``natural`` and ``faithful``
+        are as in ``JobStatement``, ``exact`` as in ``SubJobs.asked``.
 
         Without one, the model is told what is wrong or that nobody is there.
         """
@@ -590,6 +591,7 @@ class Job:
             lend,
             writes=writes,
             natural=natural,
+            faithful=faithful,
         )
 
     def record(self, statement: JobStatement, now: float, asleep: float | None = None) -> None:

@@ -37,7 +37,8 @@ PATH_CHARS = 200
 class JobStatement:
     """A statement between its stretches and effects. ``now`` is workflow time in seconds, ``lend``
     has a budget for a sub-job (None: it may start none). ``writes``: files as Python does; False
-    for histories of before the patch ``WRITES``. ``natural`` is the same of the patch ``NATURAL``.
+    for histories of before the patch ``WRITES``. ``natural`` and ``faithful`` are the same of
+    the patches ``NATURAL`` and ``FAITHFUL``.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class JobStatement:
         *,
         writes: bool = True,
         natural: bool = True,
+        faithful: bool = True,
     ) -> None:
         self._desk = desk
         self.tool_call_id = tool_call_id
@@ -69,7 +71,13 @@ class JobStatement:
         self._version = desk.workspace
         self._host = _host(desk, now, lend, writes=writes, natural=natural)
         self._run = _run(
-            desk, source, self._host, spawn=lend is not None, writes=writes, natural=natural
+            desk,
+            source,
+            self._host,
+            spawn=lend is not None,
+            writes=writes,
+            natural=natural,
+            faithful=faithful,
         )
 
     def checks(self, bounded: Callable[[], bool]) -> None:
@@ -197,7 +205,14 @@ def _host(desk: Desk, now: float, lend: Lend | None, *, writes: bool, natural: b
 
 
 def _run(
-    desk: Desk, source: str, host: JobHost, *, spawn: bool, writes: bool, natural: bool
+    desk: Desk,
+    source: str,
+    host: JobHost,
+    *,
+    spawn: bool,
+    writes: bool,
+    natural: bool,
+    faithful: bool,
 ) -> StatementRun:
     """The run of a statement, which goes on from the desk's session."""
     names = {tool.name for tool in desk.spec.tools}
@@ -217,6 +232,7 @@ def _run(
         servers=servers,
         writes=writes,
         natural=natural,
+        faithful=faithful,
         shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
     )
 

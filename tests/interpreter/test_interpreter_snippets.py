@@ -61,11 +61,13 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
             "_open",
             "_opens",
             "_ordered",
+            "_parsed",
             "_patterns",
             "_plainly",
             "_reads",
             "_round",
             "_template",
+            "_truth",
             "_writes",
         ]
     ),

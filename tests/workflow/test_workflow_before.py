@@ -46,6 +46,14 @@ except NameError as error:
 """
 
 
+FAITHFUL = """
+class Pile:
+    def __len__(self):
+        return 0
+finish('empty' if not Pile() else 'true')
+"""
+
+
 async def test_a_job_of_before_has_what_functions_made_then(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +84,17 @@ async def test_a_job_of_before_has_no_functions_as_values(
         then.setattr(workflow, "patched", lambda _: False)
         assert await result(stage, NATURAL) == "name 'note' is not defined"
     assert await result(stage, NATURAL) == ["a"]
+    await stage.replay_all()
+
+
+async def test_a_job_of_before_has_objects_that_are_all_true(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its history has what came of it, and replays."""
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        assert await result(stage, FAITHFUL) == "true"
+    assert await result(stage, FAITHFUL) == "empty"
     await stage.replay_all()
 
 
