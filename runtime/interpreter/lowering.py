@@ -70,9 +70,11 @@ def lower(
         tree = tree_of(source)
         faithful = faithful and natural
         lowering = _Lowering(source, writes=writes, natural=natural, faithful=faithful)
-        # The parser may make the name of other letters, and each walk through the tree is dear.
+        # Once for all that looks through it: each walk through the tree is dear.
+        nodes = tuple(ast.walk(tree))
+        # The parser may make the name of other letters.
         opens = "open" in source or not source.isascii()
-        lowering.loads = opens and shape.hands_files_on(tree)
+        lowering.loads = opens and shape.hands_files_on(nodes)
         # Once a class has a length, any value may be of it.
         lowering.enums = "_enum" in before or "Enum" in source
         lowering.lengths = lowering.enums or "_len" in before or "def __len__" in source
@@ -82,9 +84,9 @@ def lower(
         )
         lowering.lengths = lowering.lengths or lowering.truths
         # A statement's own variable of a server's name hides the server, as it would in Python.
-        lowering.names = names - shape.bound(tree) if names else names
+        lowering.names = names - shape.bound(nodes) if names else names
         if natural:
-            lowering.learn(tree, functions, before)
+            lowering.learn(nodes, functions, before)
         lowering.visit(tree)
         lowering.define()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -153,10 +155,11 @@ class _Lowering(ast.NodeVisitor):
         self._called_names: set[int] = set()
         self._around_nodes: dict[int, tuple[str, str]] = {}
 
-    def learn(self, tree: ast.AST, functions: frozenset[str], before: tuple[str, ...]) -> None:
+    def learn(
+        self, nodes: Sequence[ast.AST], functions: frozenset[str], before: tuple[str, ...]
+    ) -> None:
         """Look through a statement for what decides how parts of it are lowered."""
-        nodes = list(ast.walk(tree))
-        bound = {name for node in nodes for name in shape.binds(node)}
+        bound = {shape.binds(node) for node in nodes}
         self.functions = functions - bound
         self.renamed = shape.only_looped(nodes, functions & bound)
         self.expressions = "re" not in bound and ("re." in self.source or "_patterns" in before)
@@ -174,7 +177,7 @@ class _Lowering(ast.NodeVisitor):
 
     def visit(self, node: ast.AST) -> None:
         """With what was decided to stand around it."""
-        around = self._around_nodes.pop(id(node), None)
+        around = self._around_nodes.pop(id(node), None) if self._around_nodes else None
         if around is None or not isinstance(node, ast.expr):
             super().visit(node)
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeGuard
 
 
@@ -12,28 +12,22 @@ def is_one(arguments: Sequence[ast.expr]) -> bool:
     return len(arguments) == 1 and not isinstance(arguments[0], ast.Starred)
 
 
-def bound(tree: ast.AST) -> set[str]:
-    """The names that a statement binds somewhere: what they are there is its own."""
-    names = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    return names | {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    }
+def bound(nodes: Sequence[ast.AST]) -> set[str]:
+    """The names that a statement binds somewhere, but for those of its functions, classes and
+    caught exceptions, and what patterns match: what they are there is its own.
+    """
+    return {binds(node) for node in nodes if isinstance(node, ast.Name | ast.arg)}
 
 
-def only_looped(nodes: Iterable[ast.AST], names: frozenset[str]) -> frozenset[str]:
+def only_looped(nodes: Sequence[ast.AST], names: frozenset[str]) -> frozenset[str]:
     """Those of ``names`` that a statement binds as variables of loops alone, and does not call."""
     if not names:
         return names
-    nodes = tuple(nodes)
     loops = [node.target for node in nodes if isinstance(node, ast.For | ast.comprehension)]
     looped = {id(one) for target in loops for one in ast.walk(target)}
     calls = [node.func for node in nodes if isinstance(node, ast.Call)]
     others = {function.id for function in calls if isinstance(function, ast.Name)}
-    for node in nodes:
-        if id(node) not in looped:
-            others.update(binds(node))
+    others.update(binds(node) for node in nodes if id(node) not in looped)
     return names - others
 
 
@@ -43,14 +37,13 @@ _NAMING = (
 )
 
 
-def binds(node: ast.AST) -> Iterable[str]:
-    """The names that a part of a statement binds otherwise than by an import."""
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, _NAMING) and node.name:
-        yield node.name
+def binds(node: ast.AST) -> str:
+    """The name that a part of a statement binds otherwise than by an import; empty if none."""
+    if isinstance(node, ast.Name):
+        return "" if isinstance(node.ctx, ast.Load) else node.id
+    if isinstance(node, ast.arg):
+        return node.arg
+    return (node.name or "") if isinstance(node, _NAMING) else ""
 
 
 def of_the_class(item: ast.stmt) -> TypeGuard[ast.FunctionDef]:
@@ -79,12 +72,12 @@ def called_name(node: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
 
 
-def hands_files_on(tree: ast.AST) -> bool:
+def hands_files_on(nodes: Sequence[ast.AST]) -> bool:
     """Whether a file that is opened is an argument of something else than a loop, such as
     enumerate.
     """
     opened: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if (
             isinstance(node, ast.withitem)
             and opens(node.context_expr)
@@ -95,7 +88,7 @@ def hands_files_on(tree: ast.AST) -> bool:
             opened |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return any(
         opens(argument) or (isinstance(argument, ast.Name) and argument.id in opened)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call)
         # A view takes an opened file for its path alone.
         and not (isinstance(node.func, ast.Name) and node.func.id == "view")
