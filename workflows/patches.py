@@ -46,7 +46,7 @@ OWN_ENDS = "own-ends-are-told"
 
 FAITHFUL = "statements-are-faithful-to-python"
 """A class of a statement says whether its objects are true, one with methods that nobody would call
-is refused, and times are parsed and differ as Python has it.
+is refused, and a caught exception's class, ``re.ASCII``, and times without a date are Python's.
 """
 
 AT_START = (

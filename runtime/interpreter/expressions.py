@@ -25,13 +25,18 @@ NUMBERS = {"VERBOSE": "64", "X": "64", "UNICODE": "32", "U": "32"}
 
 _KNOWN = frozenset({"A", "ASCII", "DOTALL", "I", "IGNORECASE", "M", "MULTILINE", "S"})
 
+_ASCII = frozenset({"A", "ASCII"})
+"""Of these, those that the interpreter takes and passes over."""
+
 _READ_OTHERWISE = re.compile(r"\$|\\[Z<>0-3]|&&|~~|--|\[.*\[|\[\^?\]|\(\?\w*x", re.DOTALL)
 """What an expression must have somewhere to be read otherwise by the interpreter than by Python."""
 
 
-def expression(call: ast.Call) -> tuple[ast.expr, ast.expr | None] | None:
+def expression(
+    call: ast.Call, *, faithful: bool = False
+) -> tuple[ast.expr, ast.expr | None] | None:
     """The expression that a call of ``re`` takes, and its flags; None if there is none that needs
-    another text.
+    another text. ``faithful`` is as in ``lowering.lower``.
     """
     function = call.func
     if not (
@@ -47,7 +52,8 @@ def expression(call: ast.Call) -> tuple[ast.expr, ast.expr | None] | None:
     pattern = call.args[0] if call.args else named.get("pattern")
     at = _FLAGS_AT[function.attr]
     flags = call.args[at] if len(call.args) > at else named.get("flags")
-    known = flags is None or all(name in _KNOWN for name in _names(flags))
+    has = _KNOWN - _ASCII if faithful else _KNOWN
+    known = flags is None or all(name in has for name in _names(flags))
     if pattern is None or (known and _is_as_it_is(pattern)):
         return None
     # They are read twice, so nothing may happen when they are.

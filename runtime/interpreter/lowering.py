@@ -153,6 +153,7 @@ class _Lowering(ast.NodeVisitor):
         self.values: dict[str, None] = {}
         self.expressions = False
         self._called_names: set[int] = set()
+        self._compared: set[int] = set()
         self._around_nodes: dict[int, tuple[str, str]] = {}
 
     def learn(
@@ -511,12 +512,18 @@ class _Lowering(ast.NodeVisitor):
         function = node.func
         if isinstance(function, ast.Name):
             self._called_names.add(id(function))
-        read = expressions.expression(node) if self.expressions else None
+        read = None
+        if self.expressions:
+            read = expressions.expression(node, faithful=self.faithful)
         if read is not None:
             pattern, flags = read
             self.need("_patterns")
             text = "" if flags is None else ", " + self._lower(ast.unparse(flags)).source
             self._around_nodes[id(pattern)] = ("holdfast_pattern(", text + ")")
+            if self.faithful and flags is not None:
+                self.need("_ascii")
+                head = "holdfast_pattern(holdfast_ascii("
+                self._around_nodes[id(pattern)] = (head, f"{text}){text})")
             if flags is not None:
                 self._around_nodes[id(flags)] = ("holdfast_flags(", ")")
         if self._takes_data(function):
@@ -562,6 +569,14 @@ class _Lowering(ast.NodeVisitor):
         """As ``if``, behind ``not``."""
         if isinstance(node.op, ast.Not):
             self._tested(node.operand)
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """``type(e) is ValueError``: of a caught exception, whose class is another object there."""
+        if self.caught and self.faithful:
+            sides = (node.left, *node.comparators)
+            if any(shape.names_of(side) & stand_ins.EXCEPTIONS for side in sides):
+                self._compared.update(id(side) for side in sides if shape.is_of_one(side, "type"))
         self.generic_visit(node)
 
     def visit_match_case(self, node: ast.match_case) -> None:
@@ -610,6 +625,8 @@ class _Lowering(ast.NodeVisitor):
                 wanted = self._natural_call(node, function.id) or wanted
         if self.lengths and isinstance(function, ast.Name) and function.id == "len":
             wanted = ("_len", "holdfast_len", frozenset())
+        if id(node) in self._compared:
+            wanted = ("_types", "holdfast_type", frozenset())
         if self.truths and isinstance(function, ast.Name) and function.id == "bool":
             wanted = ("_truth", "holdfast_bool", frozenset())
         if self.enums and isinstance(function, ast.Name) and function.id == "isinstance":

@@ -72,6 +72,23 @@ def called_name(node: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
 
 
+def is_of_one(node: ast.expr, name: str) -> bool:
+    """Whether it is a call of a function with one name, as in ``type(e)``."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == name
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.Name)
+    )
+
+
+def names_of(node: ast.expr) -> set[str]:
+    """The name that an expression is, or those that a tuple, list or set has."""
+    parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
 def hands_files_on(nodes: Sequence[ast.AST]) -> bool:
     """Whether a file that is opened is an argument of something else than a loop, such as
     enumerate.

@@ -122,6 +122,21 @@ NATURAL_OPENS = ("_reads", "holdfast_reads", frozenset({"errors", "encoding", "n
 OF_CAUGHT = frozenset({"code", "colno", "errno", "filename", "lineno", "msg", "pos", "strerror"})
 """Attributes of exceptions that a piece answers, where a statement catches one by a name."""
 
+# fmt: off
+EXCEPTIONS = frozenset(
+    {
+        "ArithmeticError", "AssertionError", "AttributeError", "Exception", "FileExistsError",
+        "FileNotFoundError", "ImportError", "IndexError", "IsADirectoryError", "KeyError",
+        "KeyboardInterrupt", "LookupError", "MemoryError", "ModuleNotFoundError", "NameError",
+        "NotADirectoryError", "NotImplementedError", "OSError", "OverflowError", "PermissionError",
+        "RecursionError", "RuntimeError", "StopIteration", "SyntaxError", "SystemExit",
+        "TimeoutError", "TypeError", "UnicodeDecodeError", "UnicodeEncodeError", "ValueError",
+        "ZeroDivisionError",
+    }
+)
+# fmt: on
+"""Classes of exceptions that ``type(e)`` is compared with."""
+
 OF_NODES = api.names(hands=True, spawn=True) - {api.FINISH.name}
 """Functions of the job that take other things than data."""
 

@@ -8,6 +8,7 @@ import pytest
 from by_python import assert_prints_the_same
 from plain_loop import PlainLoop, statements
 
+from runtime.interpreter import stand_ins
 from runtime.interpreter.lowering import lower
 
 CAUGHT = """
@@ -57,8 +58,25 @@ it = iter([3, 0, 4])
 print(list(iter(lambda: next(it), 0)), next(iter([1])))
 """
 
+COMPARED = """
+last = type(ValueError("a"))
+def kind_of(type):
+    try:
+        1 / 0
+    except ZeroDivisionError as e:
+        return type(e) is ZeroDivisionError
+for bad in (lambda: int("x"), lambda: 1 / 0, lambda: [][1], lambda: open("nope.txt")):
+    try:
+        bad()
+    except Exception as e:
+        print(type(e) is ValueError, ZeroDivisionError == type(e), type(e) != IndexError)
+        print(type(e) in (KeyError, FileNotFoundError), type(e) not in [ValueError], type(e) is last)
+        print(f"{type(e) is ValueError}", type(e) == type(e) == ValueError, type(e).__name__)
+print(kind_of(lambda e: 5))
+"""
 
-@pytest.mark.parametrize("source", [CAUGHT, NATURAL])
+
+@pytest.mark.parametrize("source", [CAUGHT, NATURAL, COMPARED])
 def test_a_statement_prints_what_python_prints(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,3 +120,15 @@ def test_a_run_of_before_is_lowered_as_it_was_then(source: str) -> None:
     """Its history has what came of it."""
     assert lower(source, natural=False).source == source
     assert lower(source).source != source
+
+
+def test_a_caught_exceptions_type_is_the_class_of_that_name(tmp_path: Path) -> None:
+    """Of each that is lowered; in a run of before it was never."""
+    source = "".join(
+        f"try: raise {name}('x')\nexcept BaseException as e: print(type(e) is {name})\n"
+        for name in sorted(stand_ins.EXCEPTIONS)
+    )
+    execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
+    assert execution.exception is None
+    assert execution.stdout == "True\n" * len(stand_ins.EXCEPTIONS)
+    assert "_types" not in lower(source, faithful=False).pieces

@@ -118,3 +118,26 @@ def test_what_needs_nothing_is_left_alone() -> None:
     source = "import re\nm = re.search(r'\\b(\\w+)-[a-z]', x)\nre.findall('a', x, re.M | re.I)"
     assert lower(source).source == source
     assert re.search(r"\b(\w+)-[a-z]", "a-b")
+
+
+ASCII = r"""
+import re
+print(re.findall(r"\w+", "aé", re.ASCII), re.findall(r"\d|\W", "٣4é b", flags=re.A))
+print(re.sub(r"[^\w\s-]", "", "é-a! b", flags=re.ASCII), re.findall(r"\bab\b", "ab éab", re.A))
+print(re.findall(r"[]\w]", "]é", re.A), re.findall(r"[^]\w]", "]éa", re.A), re.split(r"\s", "a\xa0b c"))
+letters, flags = r"^\w$", re.A | re.M
+print(re.findall(letters, "é\na\n", flags), re.findall(letters, "é\na\n", re.M))
+print(re.compile(letters, flags).findall("b"), re.findall(r"\\w", r"\w", re.ASCII | re.I))
+"""
+
+
+def test_ascii_is_read_as_python_reads_it(tmp_path: Path) -> None:
+    """Where a class of characters cannot be written for it, that is told; a run of before passes
+    it over.
+    """
+    assert_prints_the_same(ASCII, tmp_path)
+    source = 'import re\nre.findall(r"[\\W]", "a", re.A)'
+    execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
+    assert execution.exception is not None
+    assert execution.exception.message == ("re.ASCII does not read \\W here: write the characters")
+    assert "_ascii" not in lower(source, faithful=False).pieces

@@ -51,6 +51,7 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
     sorted(
         [
             *supplied.MODULES,
+            "_ascii",
             "_caught",
             "_dates",
             "_enum",
@@ -68,6 +69,7 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
             "_round",
             "_template",
             "_truth",
+            "_types",
             "_writes",
         ]
     ),
