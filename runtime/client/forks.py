@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,21 +23,23 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.record import ReplayMode, ReplayOrder, RunName
 from activities.sub_jobs import end_in
 from runtime.archive.catalog import archive_id
-from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.checkpoints import Checkpoint, last_checkpoint, read_checkpoint
 from runtime.archive.forms import End
-from runtime.archive.gaps import check_turns
+from runtime.archive.gaps import UNREADABLE, check_turns
+from runtime.archive.going_on import check_goes_on
 from runtime.archive.job import JobArchive
+from runtime.archive.reading import read_ahead
 from runtime.archive.recorded import turn_record
 from runtime.archive.replays import order_begun_by, write_replay
 from runtime.archive.stores import ObjectStore
-from runtime.base.errors import InputError, NotFound
+from runtime.base.errors import InputError, NotFound, ObjectCorrupt
 from runtime.base.failpoints import failpoint
 from runtime.base.roles import own_roles
 from runtime.base.spec.limits import Routes, memo_of
 from runtime.base.values import JobKey, StepRef
 from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id
 from runtime.client.definitions import archived_spec
-from runtime.client.lost import lost_run, sub_jobs_by_parent
+from runtime.client.lost import is_open, lost_run, sub_jobs_by_parent
 from runtime.client.own_runs import describe
 from runtime.client.plans import Plan, Start
 from runtime.client.resets import Reset
@@ -86,12 +89,57 @@ async def fork(
 
 
 async def resume_lost(client: Client, store: ObjectStore, plan: Plan) -> None:
-    """Start each lost job of the plan under its own name. Errors as ``go_on``."""
-    lost = plan.counted(Start.LOST)
+    """Start each lost job of the plan under its own name, if all can go on. Errors as ``go_on``."""
+    lost = [
+        RunName(batch=plan.batch, job=job.id, run=job.before) for job in plan.counted(Start.LOST)
+    ]
     families = await asyncio.to_thread(sub_jobs_by_parent, store, plan.batch) if lost else {}
-    for job in lost:
-        run = RunName(batch=plan.batch, job=job.id, run=job.before)
+    await asyncio.to_thread(_check_all, store, lost, families)
+    for run in lost:
         await go_on(client, store, run, families)
+
+
+def _check_all(
+    store: ObjectStore, lost: Sequence[RunName], families: Mapping[str, Sequence[JobKey]]
+) -> None:
+    """``_check_lost`` of each, many at a time: all that they restore is read."""
+    for _ in read_ahead(lost, lambda run: _check_lost(store, run, families)):
+        pass
+
+
+def _check_lost(
+    store: ObjectStore, source: RunName, families: Mapping[str, Sequence[JobKey]]
+) -> None:
+    """See that a lost job can go on, and its open sub-jobs, before anything is started.
+
+    Raises:
+        ObjectCorrupt: if it cannot; with the statement from which it can be forked instead.
+    """
+    for key in families.get(source.job, ()):
+        below = JobArchive.of(store, key)
+        if is_open(below):
+            run = RunName(batch=key.batch, job=key.job, run=lost_run(below))
+            _check_lost(store, run, families)
+    archive = JobArchive.of(store, source)
+    turn = next_statement(archive, source.run)
+    try:
+        _saved_before(archive, source.run, turn)
+    except UNREADABLE as error:
+        raise ObjectCorrupt(
+            f"{error}: {archive.job} cannot go on after turn {turn - 1} without it. Nothing was"
+            f" started: {_instead(archive, source.run, turn)}, 'holdfast verify {archive.job}'"
+            " tells what is damaged"
+        ) from error
+
+
+def _instead(archive: JobArchive, run: str, turn: int) -> str:
+    """The last statement before ``turn`` from which a run can be gone on with, as a command."""
+    for earlier in range(turn - 1, 1, -1):
+        with suppress(*UNREADABLE):
+            _saved_before(archive, run, earlier)
+            key = archive.job
+            return f"'holdfast fork {key}@{earlier} --as {key.job}-2' goes on before it"
+    return "'--anew' runs it from its first turn again"
 
 
 async def go_on(
@@ -291,8 +339,7 @@ def _order_of(
     if name != source.job:
         # Nobody waits for the fork of a sub-job, and its budget is its own.
         spec = spec.model_copy(update={"id": name, "parent": ""})
-    checkpoint = last_checkpoint(archive, source.run, point.turn - 1)
-    saved = read_checkpoint(store, checkpoint) if checkpoint is not None else None
+    saved = _saved_before(archive, source.run, point.turn)
     first = saved.turn + 1 if saved is not None else 1
     seed = str(saved.state["key"]) if saved is not None else _first_job(archive, source.run)
     restore = None
@@ -315,7 +362,7 @@ def _order_of(
         definition=definition_digest(spec),
         id=order.id,
         origin=Origin(
-            checkpoint=checkpoint,
+            checkpoint=saved.ref if saved is not None else None,
             parent=parent,
             seed=seed,
             restore=restore,
@@ -325,6 +372,19 @@ def _order_of(
         routes=Routes(archive=archive_id(store), roles=split) if queues or split else None,
         names=order_begun_by(archive) if name == source.job else "",
     )
+
+
+def _saved_before(archive: JobArchive, run: str, turn: int) -> Checkpoint | None:
+    """The checkpoint from which a fork before statement ``turn`` goes on; None for one that begins
+    with the first turn.
+
+    Raises:
+        ObjectCorrupt, ObjectMissing: if that, or what follows until there, cannot be read.
+    """
+    ref = last_checkpoint(archive, run, turn - 1)
+    saved = read_checkpoint(archive.store, ref) if ref is not None else None
+    check_goes_on(archive, run, saved.turn + 1 if saved is not None else 1, turn - 1)
+    return saved
 
 
 def _in_midst(archive: JobArchive, run: str, turn: int) -> bool:

@@ -279,3 +279,26 @@ def test_a_job_that_ended_is_not_open_by_an_older_run(own_cli: CommandLine, harm
         assert (done.code, f"b/short/runs/{newest}" in done.err) == (4, True)
         assert "holdfast verify b/short" in done.err and len(done.err.splitlines()) == 1
     assert _calls(own_cli, "short") == [1, 2, 1, 2]
+
+
+@pytest.mark.slow
+def test_a_job_whose_last_prompt_is_damaged_is_refused(own_cli: CommandLine) -> None:
+    """Nothing is started, and nothing asked for ever: the command names the object, and the fork
+    before it that works.
+    """
+    file = _interrupted(own_cli)
+    run = own_cli.archive("b", "long").runs()[-1]
+    harmed = f"b/long/turns/{run}/00000/0000003.attempt-001"
+    damage(own_cli.home / "archive" / harmed)
+    done = own_cli("run", file, "--from-archive")
+    assert done.code == 4
+    assert done.err.startswith(f"error: {harmed}: ")
+    assert "b/long cannot go on after turn 3 without it. Nothing was started: 'holdfast fork" in (
+        done.err
+    )
+    assert _calls(own_cli, "long") == [1, 2, 3, 4]
+    again = own_cli("fork", "b/long@4", "--as", "long-2")
+    assert (again.code, harmed in again.err) == (4, True)
+    assert "'holdfast fork b/long@3 --as long-2'" in done.err
+    assert own_cli("fork", "b/long@3", "--as", "long-2").code == 0
+    assert _calls(own_cli, "long") == [1, 2, 3, 4, 3, 4, 5, 6, 7, 8]
