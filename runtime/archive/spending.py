@@ -187,7 +187,7 @@ class _Spending:
         own = self._archive.prefix
         self._ran |= {
             place: seconds
-            for place, seconds in _commands(self._archive, header)
+            for place, seconds in _commands(self._archive, header, self._damaged)
             if place.job == own
         }
         worked = worked_for(header.get("execution") or {})
@@ -233,7 +233,8 @@ class _Spending:
             "effect_seconds": round(sum(self._worked.values()), 3),
             "cost_usd": round(self._cost + nothing.cost_usd, 9),
             "lost_usd": round(self._lost, 9),
-            "damaged": sorted(self._damaged),
+            # A statement that runs on in another run is told of twice.
+            "damaged": sorted(set(self._damaged)),
         }
 
 
@@ -272,9 +273,11 @@ def _parent_of(header: Mapping[str, Any]) -> TurnKey | None:
     return keys.parse_turn_key(parent["key"]) if parent else None
 
 
-def _commands(archive: JobArchive, header: Mapping[str, Any]) -> Iterator[tuple[TurnKey, float]]:
-    """The commands that a record's statement ran, and their seconds. One whose result was taken
-    from another run ran there.
+def _commands(
+    archive: JobArchive, header: Mapping[str, Any], damaged: list[str]
+) -> Iterator[tuple[TurnKey, float]]:
+    """The commands that a record's statement ran, and their seconds; ``damaged`` gets the others
+    that this job ran. One whose result was taken from another run ran there.
     """
 
     done = (header.get("execution") or {}).get("effects", ())
@@ -286,6 +289,8 @@ def _commands(archive: JobArchive, header: Mapping[str, Any]) -> Iterator[tuple[
         try:
             value = archive.objects.get(key, "effect").header["value"].get("value")
         except UNREADABLE:
+            if place.job == archive.prefix:
+                damaged.append(key)
             continue
         seconds = value.get("seconds", 0.0) if isinstance(value, dict) else None
         if isinstance(seconds, int | float):
@@ -296,7 +301,7 @@ def _lost(asked: set[TurnKey], answered: set[TurnKey]) -> set[TurnKey]:
     """The steps that are not there although the run went on: what they cost is not known."""
 
     last: dict[str, int] = {}
-    for turn in answered:
+    for turn in asked | answered:
         last[turn.run] = max(turn.turn, last.get(turn.run, 0))
     # The last turn of a run may only be under way.
     return {turn for turn in asked - answered if turn.turn < last.get(turn.run, 0)}

@@ -192,10 +192,11 @@ def _node(archive: JobArchive, run: str, order: dict[str, Any] | None, gaps: lis
         for key in archive.store.list(spans[-1].prefix)
         if (place := _call(key)) is not None
     ]
-    status, reason = None, ""
+    status, reason, last = None, "", max(own, default=spans[-1].first)
     try:
         if (end := archive.end(run)) is not None:
-            status, reason = end.status, end.reason
+            # Of a pack that cannot be read no turn is listed.
+            status, reason, last = end.status, end.reason, max(last, end.turns)
     except ObjectCorrupt as error:
         gaps.append(named_gap(error))
         status = DAMAGED
@@ -204,7 +205,7 @@ def _node(archive: JobArchive, run: str, order: dict[str, Any] | None, gaps: lis
         run=run,
         **_parent(parent),
         first=spans[-1].first,
-        last=max(own, default=spans[-1].first),
+        last=last,
         order=order,
         status=status,
         reason=reason,

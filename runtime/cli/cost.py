@@ -84,7 +84,7 @@ def _jobs(objects: ObjectStore, name: str | None) -> list[JobKey]:
 def _text(row: dict[str, Any]) -> str:
     extra = [counted(row[name], *words) for name, words in _REMARKS if row[name]]
     extra += (
-        [f"{counted(len(row['damaged']), 'call')} cannot be read: run 'holdfast verify'"]
+        [f"{counted(len(row['damaged']), 'object')} cannot be read: run 'holdfast verify'"]
         if row["damaged"]
         else []
     )

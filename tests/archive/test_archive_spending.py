@@ -19,6 +19,7 @@ from runtime.archive.spending import spent, spent_in
 from runtime.archive.standings import standing_of
 from runtime.archive.stores import MemoryStore, check_store
 from runtime.archive.stores.packed import PackedStore
+from runtime.archive.timelines import run_tree
 from runtime.base.spec.models import Amount
 from runtime.base.values import Usage
 
@@ -79,6 +80,18 @@ def test_turns_that_cannot_be_read_are_told(
     assert [one.status for one in failing] == [DAMAGED] * (harm is flip)
 
 
+@pytest.mark.parametrize("harm", [lose, flip])
+def test_the_graph_tells_of_turns_whose_packs_cannot_be_read(
+    harm: Callable[[MemoryStore, str], None],
+) -> None:
+    """By the run's end: it said that the run had one turn."""
+    inner, _ = job()
+    for pack in PACKS:
+        harm(inner, pack)
+    (node,) = run_tree(JobArchive(PackedStore(inner), "nightly", "job"), [])
+    assert (node.first, node.last) == (1, TURNS)
+
+
 def test_a_damaged_pack_is_told_also_where_nothing_tells_of_its_turns() -> None:
     """Of a run whose end is damaged, too."""
     inner, _ = job()
@@ -117,6 +130,18 @@ def test_what_a_job_writes_meanwhile_is_not_missed() -> None:
     told = spent(JobArchive(store, "nightly", "job"))
     assert (told["calls"], told["damaged"]) == (3, [])
     assert spent(JobArchive(store, "nightly", "job"))["calls"] == 5
+
+
+def test_the_turn_before_one_in_flight_is_missed() -> None:
+    """No step names it yet, but the call of the next one shows that it was answered."""
+    store, layout_at = MemoryStore(), chat(random.Random(1), 100)
+    written = Written(JobArchive(store, "nightly", "job"))
+    parent = write_run(written, "a", range(1, 4), None, layout_at)
+    shown = layout_at(4, written.archive.layout(parent), written.archive.reply_segment(parent))
+    written.begin("a", 4, parent, shown)
+    assert spent(JobArchive(store, "nightly", "job"))["damaged"] == []
+    store.remove(parent.key)
+    assert spent(JobArchive(store, "nightly", "job"))["damaged"] == [parent.key]
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -221,7 +221,7 @@ def test_cost_export_diff_and_blame_read_the_rest(given: Damaged) -> None:
     given.flip(STEP)
     cost = given("cost", "licences", "--json").json()["jobs"][0]
     assert (cost["calls"], cost["damaged"]) == (calls - 1, [STEP])
-    assert "1 call cannot be read" in given("cost", "licences").out
+    assert "1 object cannot be read" in given("cost", "licences").out
     exported = given("export", "licences")
     assert exported.code == 0
     kinds = [

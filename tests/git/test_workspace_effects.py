@@ -50,6 +50,23 @@ def test_cost_tells_the_time_of_commands(cli: CommandLine) -> None:
     assert "1 command, 1.5 s" in cli("cost", "hands/last").out
 
 
+def test_cost_tells_of_a_command_that_cannot_be_read(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is missing from the sum, and the object is named."""
+    store = open_store(str(tmp_path / "archive"))
+    hands_job(store, {}, [("x", {"a": b"1"}), ("sh('z')", {"a": b"2"})])
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    (damaged,) = (tmp_path / "archive").rglob("0000002.effect-000000")
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    (row,) = cli("cost", "one", "--json").json()["jobs"]
+    assert (row["commands"], row["damaged"]) == (
+        0,
+        [damaged.relative_to(tmp_path / "archive").as_posix()],
+    )
+    assert "1 object cannot be read" in cli("cost", "one").out
+
+
 def test_an_effect_that_cannot_be_read_is_told(
     cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
