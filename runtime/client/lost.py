@@ -20,6 +20,7 @@ from runtime.base.errors import DefinitionChanged, InputError, ObjectCorrupt
 from runtime.base.plurals import counted
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.base.values import JobKey
+from runtime.client.definitions import archived_spec
 from runtime.client.masking import masked_spec
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.job.stops import JobStatus
@@ -159,10 +160,10 @@ def _check_starts(archive: JobArchive, key: JobKey, runs: list[str]) -> None:
 
 
 def _check_definition(archive: JobArchive, spec: JobSpec) -> None:
-    definition = archive.definition()
-    if definition is None:
+    archived = archived_spec(archive)
+    if archived is None:
         return
-    differences = changes(JobSpec.model_validate(definition), spec)
+    differences = changes(archived, spec)
     if differences:
         raise DefinitionChanged(
             f"job {spec.id!r} is in the archive with another definition: {'; '.join(differences)}."

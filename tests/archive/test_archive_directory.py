@@ -187,11 +187,13 @@ print(list(store.list("")), store.put_if_absent("a/b", b"small"))
     assert out == f"cannot write {tmp_path}/a/b: File too large\n[] True\n"
 
 
-@pytest.mark.parametrize("key", ["", "/a", "a//b", "../a", "a/./b", ".tmp/x", "a\0b"])
+@pytest.mark.parametrize("key", ["", "/a", "a//b", "../a", "a/./b", ".tmp/x", "a\0b", "a/\ud800"])
 def test_a_key_cannot_leave_the_directory(tmp_path: Path, key: str) -> None:
-    """Keys that would name a file elsewhere are refused."""
+    """Keys that would name a file elsewhere, or none, are refused; what names one names nothing."""
     with pytest.raises(ArchiveError, match="is not an object key"):
         DirectoryStore(tmp_path).put_if_absent(key, b"x")
+    with pytest.raises(ObjectMissing, match="is not an object key"):
+        DirectoryStore(tmp_path).get(key)
 
 
 def test_a_directory_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from archive_jobs import Written, chat
@@ -12,6 +13,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import StepRef
+from runtime.client.definitions import archived_spec
 
 TURNS = 4
 RUN = "b/j/turns/r/00000"
@@ -83,3 +85,19 @@ def test_what_is_gone_is_named(name: str) -> None:
     store = _harmed(f"{RUN}/{name}", None)
     with pytest.raises(ObjectMissing, match=f"{RUN}/{name}"):
         _check(store, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("definition", "told"),
+    [
+        ({"id": "j", "goal": 1}, "goal: "),
+        ({"id": []}, "id: "),
+    ],
+)
+def test_a_definition_that_is_none_is_named(definition: dict[str, Any], told: str) -> None:
+    """Somebody made it, with a digest that fits."""
+    archive = JobArchive(MemoryStore(), "b", "j")
+    archive.write_definition(definition)
+    with pytest.raises(ObjectCorrupt, match="b/j/definition/0001: is no job's def") as it:
+        archived_spec(archive)
+    assert told in str(it.value)

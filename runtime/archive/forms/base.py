@@ -164,10 +164,14 @@ class Form(Value):
 
 def unlike(archived: ArchivedObject, error: ValidationError) -> ObjectCorrupt:
     """What is said of an object whose header is none of its kind: the first thing that is wrong."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    what = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
     kind = archived.header["kind"]
-    return ObjectCorrupt(f"{archived.key}: its header is none of a {kind}: {what}")
+    return ObjectCorrupt(f"{archived.key}: its header is none of a {kind}: {first_in(error)}")
+
+
+def first_in(error: ValidationError) -> str:
+    """The first thing that is wrong, and where."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
 @cache

@@ -102,6 +102,9 @@ class DirectoryStore:
         Raises:
             ObjectCorrupt: if no file of ours is there, but a pipe, a device or the like.
         """
+        if not _is_key(key):
+            # Only what somebody made names it so: there can be no such object.
+            raise ObjectMissing(f"{key!r} is not an object key")
         path = self._name(key)
         try:
             return read_regular(path, _MOST_BYTES)
@@ -264,9 +267,16 @@ class DirectoryStore:
 
 
 def _is_key(text: str) -> bool:
-    """Whether an object, or a folder of some, may be called so: its path stays below the root."""
+    """Whether an object, or a folder of some, may be called so: its path stays below the root, and
+    is text.
+    """
     parts = text.split("/")
-    return _NO_NAMES.isdisjoint(parts) and parts[0] != _TMP and "\0" not in text
+    return (
+        _NO_NAMES.isdisjoint(parts)
+        and parts[0] != _TMP
+        and "\0" not in text
+        and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
+    )
 
 
 def _text(name: str) -> str:
