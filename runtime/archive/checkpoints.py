@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from runtime.archive import keys
-from runtime.archive.container import ArchivedObject, Part
+from runtime.archive.container import ArchivedObject, Part, referred
 from runtime.archive.forms import CheckpointForm, opened
 from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
@@ -207,12 +207,7 @@ def _session(checkpoint: ArchivedObject, get: Get) -> bytes:
 
 def _at(ref: StepRef, get: Get) -> ArchivedObject:
     """The checkpoint at an address, its digest checked."""
-    archived = get(ref.key, "checkpoint")
-    if archived.digest != ref.digest:
-        raise ObjectCorrupt(
-            f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred to"
-        )
-    return archived
+    return referred(get(ref.key, "checkpoint"), ref.digest)
 
 
 def _from(store: ObjectStore) -> Get:

@@ -219,6 +219,19 @@ def header(fields: Mapping[str, Any], parts: tuple[Part, ...] = ()) -> bytes:
     )
 
 
+def referred(archived: ArchivedObject, digest: str) -> ArchivedObject:
+    """An object, if it is the one that is referred to by ``digest``.
+
+    Raises:
+        ObjectCorrupt: if it is another.
+    """
+    if archived.digest != digest:
+        raise ObjectCorrupt(
+            f"{archived.key} has digest {archived.digest}, not {digest} by which it is referred to"
+        )
+    return archived
+
+
 def unseal(key: str, data: bytes, kind: str | None = None) -> ArchivedObject:
     """Check and take apart what ``seal`` made.
 

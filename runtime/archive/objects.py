@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 from runtime.archive.caches import caches_of
-from runtime.archive.container import ArchivedObject, Part, header, seal, sealed
+from runtime.archive.container import ArchivedObject, Part, header, referred, seal, sealed
 from runtime.archive.forms import Form, opened
 from runtime.archive.stores.protocol import ObjectStore
-from runtime.base.errors import ObjectCorrupt
 from runtime.base.failpoints import failpoint
 from runtime.base.values import StepRef
 
@@ -61,13 +60,7 @@ class Objects:
 
     def step(self, ref: StepRef) -> ArchivedObject:
         """The step at an address, its digest checked."""
-        archived = self.get(ref.key, "step")
-        if archived.digest != ref.digest:
-            raise ObjectCorrupt(
-                f"{ref.key} has digest {archived.digest}, not {ref.digest} by which it is referred"
-                " to"
-            )
-        return archived
+        return referred(self.get(ref.key, "step"), ref.digest)
 
     def last(self, prefix: str, kind: str) -> ArchivedObject | None:
         """The last object of those under ``prefix``, None if there is none."""

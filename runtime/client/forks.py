@@ -78,6 +78,14 @@ async def fork(
         ArchiveError: if the archive cannot be read.
     """
     job_order = await asyncio.to_thread(_order_of, store, point, name, order)
+    restore = job_order.origin.restore if job_order.origin is not None else None
+    await asyncio.to_thread(
+        check_goes_on,
+        JobArchive.of(store, point.source),
+        point.source.run,
+        restore.start if restore is not None else point.turn,
+        point.turn - 1,
+    )
     key = job_order.key
     if (there := await _started_before(client, store, job_order)) is not None:
         return there
@@ -123,7 +131,7 @@ def _check_lost(
     archive = JobArchive.of(store, source)
     turn = next_statement(archive, source.run)
     try:
-        _saved_before(archive, source.run, turn)
+        _check_record(archive, source.run, turn)
     except UNREADABLE as error:
         raise ObjectCorrupt(
             f"{error}: {archive.job} cannot go on after turn {turn - 1} without it. Nothing was"
@@ -136,7 +144,7 @@ def _instead(archive: JobArchive, run: str, turn: int) -> str:
     """The last statement before ``turn`` from which a run can be gone on with, as a command."""
     for earlier in range(turn - 1, 1, -1):
         with suppress(*UNREADABLE):
-            _saved_before(archive, run, earlier)
+            _check_record(archive, run, earlier)
             key = archive.job
             return f"'holdfast fork {key}@{earlier} --as {key.job}-2' goes on before it"
     return "'--anew' runs it from its first turn again"
@@ -377,14 +385,19 @@ def _order_of(
 def _saved_before(archive: JobArchive, run: str, turn: int) -> Checkpoint | None:
     """The checkpoint from which a fork before statement ``turn`` goes on; None for one that begins
     with the first turn.
-
-    Raises:
-        ObjectCorrupt, ObjectMissing: if that, or what follows until there, cannot be read.
     """
     ref = last_checkpoint(archive, run, turn - 1)
-    saved = read_checkpoint(archive.store, ref) if ref is not None else None
+    return read_checkpoint(archive.store, ref) if ref is not None else None
+
+
+def _check_record(archive: JobArchive, run: str, turn: int) -> None:
+    """See that a run can be gone on with before statement ``turn``.
+
+    Raises:
+        ObjectCorrupt, ObjectMissing: if what that needs cannot be read.
+    """
+    saved = _saved_before(archive, run, turn)
     check_goes_on(archive, run, saved.turn + 1 if saved is not None else 1, turn - 1)
-    return saved
 
 
 def _in_midst(archive: JobArchive, run: str, turn: int) -> bool:
