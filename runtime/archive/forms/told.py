@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from runtime.archive.forms.base import first_in
+
 
 class _Told(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
@@ -105,5 +107,4 @@ def _check(form: type[_Told] | TypeAdapter[Any], value: Any) -> None:
     try:
         check(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ValueError(first_in(error)) from None
