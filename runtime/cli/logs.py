@@ -204,7 +204,8 @@ def log_in_lines(metrics: str | None = None) -> None:
 @cache
 def log_core() -> None:
     """Log what the SDK's Rust half warns of to the state directory's log alone: by itself it writes
-    to stdout, between a command's results.
+    to stdout, between a command's results. The SDK hands its records over after some milliseconds;
+    those of a process's last ones are lost.
 
     Changes nothing where ``log_in_lines`` said where it goes, or ``HOLDFAST_DEBUG`` is set.
     """
