@@ -97,7 +97,8 @@ def exception_of(verdict: Verdict) -> ExceptionInfo:
 
 def ended_by(told: ExceptionInfo) -> Verdict | None:
     """The verdict of which an execution tells, if it is one that another process might not come to:
-    how much memory is taken depends on it a little, and who kills one is no matter of statements.
+    how much memory is taken depends on it a little, who kills one is no matter of statements, and
+    one that printed too much runs on until its time is over, which nobody measures there.
 
     None of an exception that a statement raised: that has a traceback, whatever it says.
     """
@@ -110,6 +111,7 @@ _OF_THE_PROCESS = (
     Verdict(status=VerdictStatus.MEMORY),
     Verdict(status=VerdictStatus.MEMORY, detail=KEPT),
     Verdict(status=VerdictStatus.MEMORY, detail=KEEPING),
+    Verdict(status=VerdictStatus.OUTPUT),
 )
 
 

@@ -16,7 +16,7 @@ from runtime.job.stops import JobStatus
 from runtime.server.binary import installed_binary
 from tests.replay.replays import reexecution, replayed
 from tests.replay.timelines import archive_of, came_to, replay_runs, sound, timeline
-from tests.workflow.stage import Stage, activities_of
+from tests.workflow.stage import Stage, activities_of, events_of
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -184,3 +184,17 @@ async def test_a_reset_by_temporal_alone_goes_on_as_a_rerun(stage: Stage) -> Non
     assert {step.capture for step in new[5:]} == {archive.find_step(run, 1).capture}
     assert "turn-6" in activities_of(await stage.history())
     assert sound(archive)
+
+
+async def test_a_statement_that_printed_too_much_is_not_run_again(stage: Stage) -> None:
+    """It ran on until its time was over, and in a replay nobody measures that."""
+    endless = "print('z' * 2_000_000)\nwhile True:\n    pass"
+    outcome, _ = await stage.run([endless, "finish(1)"], id="job")
+    again, differs = await replayed(
+        stage, "job", reexecution(stage, "job", outcome.run, 1, frozen=True)
+    )
+    assert (again.status, again.turns, differs) == (JobStatus.SUCCEEDED, 2, [])
+    failed = events_of(await stage.history(), "WORKFLOW_TASK_FAILED")
+    # A reset is told as one.
+    told = [event.workflow_task_failed_event_attributes.failure.message for event in failed]
+    assert [one for one in told if "interpreter" in one] == []
