@@ -49,8 +49,13 @@ FAITHFUL = "statements-are-faithful-to-python"
 is refused, and a caught exception's class, ``re.ASCII``, and times without a date are Python's.
 """
 
+UNREAD = "a-record-without-a-reading-had-no-news"
+"""A view that is read once more, and of which the record that is followed has no reading, shows
+what it showed.
+"""
+
 AT_START = (
-    *(FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
+    *(UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
     *(STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for

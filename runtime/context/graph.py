@@ -176,6 +176,12 @@ class ContextGraph:
         """
         return ticks.due(self._store, turn, now, frozenset(also))
 
+    def unread(self, results: Sequence[ReadResult]) -> tuple[ReadResult, ...]:
+        """What a record has no reading of, beside ``results``, though its tick read it: it had
+        nothing new.
+        """
+        return ticks.unread(self._store, results)
+
     def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
         """The tick: readings into their views, then due groups. ``now`` is that of ``due_reads``.
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from runtime.context import details, groups, views
 from runtime.context.calls import apply_reading
 from runtime.context.index import creation_order
-from runtime.context.sources import ReadRequest, ReadResult
+from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 from runtime.context.states import NEVER, FreqKind, Mode, ViewState
 from runtime.context.store import Cause, NodeStore
 
@@ -81,6 +81,28 @@ def apply(
         if changed.mode is Mode.RUNNING:
             store.put(changed.ticked(store.turn, store.now), cause)
     recompute(store, cause_of_groups)
+
+
+def unread(store: NodeStore, results: Sequence[ReadResult]) -> tuple[ReadResult, ...]:
+    """The readings that a record has not, of what this turn's tick reads once more as it is shown:
+    they brought nothing new, or it would have them.
+
+    Of other views it may be that the record's tick did not read them.
+    """
+    answered = {result.obj_id for result in results}
+    asked = (store.nodes[obj_id] for obj_id in creation_order(store.index.asked))
+    return tuple(
+        ReadResult(
+            obj_id=state.obj_id,
+            status=ReadStatus.UNCHANGED,
+            basis=state.rendering.basis,
+            fingerprint=state.rendering.fingerprint,
+        )
+        for state in asked
+        if isinstance(state, ViewState)
+        and state.obj_id not in answered
+        and views.is_shown_as_set(state)
+    )
 
 
 def recompute(store: NodeStore, cause: Cause) -> None:

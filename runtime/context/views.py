@@ -54,6 +54,13 @@ def with_policy(
     return changed.evolve(dirty=dirty)
 
 
+def is_shown_as_set(state: ViewState) -> bool:
+    """Whether the rendering is of the position and by the policy that the view has now."""
+    shown = state.rendering
+    as_set = (state.pos, state.base_lod, state.tokens) == (shown.pos, shown.lod, shown.budget)
+    return as_set and bool(shown.basis)
+
+
 def rendering_of(request: ReadRequest, result: ReadResult, count: Count) -> RenderedView:
     """The rendering that a successful reading gives."""
     return RenderedView(
