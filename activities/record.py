@@ -136,10 +136,10 @@ class RecordedTurn(RecordValue):
     ``at`` is where the statement's clock stood (seconds since 1970). ``messages`` are the user's
     that the turn began with. ``execution`` is the statement's; ``nodes`` are the states of nodes
     that changed until the next call, or if ``ended`` until the run's end, without a tick, and
-    ``events`` the context's until then; None if that is not recorded. ``layout`` are the digests of
-    the prompt's segments. ``interim`` is what came before its call, and ``read_of`` of its payloads
-    the turn and the number of the reading, and the version of the job's own workspace that was
-    read.
+    ``events`` the context's until then; None if that is not recorded, or not of the turn alone.
+    ``layout`` are the digests of the prompt's segments. ``interim`` is what came before its call,
+    and ``read_of`` of its payloads the turn and the number of the reading, and the version of the
+    job's own workspace that was read.
     """
 
     reply: ModelReply

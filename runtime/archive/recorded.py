@@ -41,6 +41,15 @@ class TurnRecord:
         return self.after.execution if self.after is not None else None
 
     @property
+    def whole(self) -> bool:
+        """Whether the statement was executed, and no turn began after it that came to no call: what
+        that changed is told with the statement's.
+        """
+        if not isinstance(self.after, End):
+            return True
+        return self.after.turn == self.step.turn and self.after.execution is not None
+
+    @property
     def nodes(self) -> tuple[dict[str, Any], ...] | None:
         """The states of the nodes that changed until the next call."""
         if not isinstance(self.after, Step):

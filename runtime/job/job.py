@@ -312,6 +312,7 @@ class Job:
         self.desk.turn += 1
         self._events = self._projections = 0
         self._interim = Interim()
+        self._nodes = ()
         self.limits = ()
         self._condense = False
         self.condensing.begin_turn()
@@ -652,7 +653,11 @@ class Job:
             if self.execution
             else None
         )
-        return execution, self.graph.stored_states(changed_only=True)
+        # What a turn's tick changed stands in its step, and a turn without a call has none.
+        ticked = () if self._called else self._nodes
+        changed = self.graph.stored_states(changed_only=True)
+        nodes = {state["obj_id"]: state for state in (*ticked, *changed)}
+        return execution, tuple(nodes.values())
 
     def _refuse(self, reply: ModelReply, problem: str) -> None:
         """Show the model its reply, if it has anything to show, and what is wrong with it."""

@@ -89,6 +89,11 @@ async def test_a_fork_goes_on_with_the_statement(stage: Stage, cancelled: bool) 
         stage, "fork", reexecution(stage, "fork", forked.run, 2, frozen=True)
     )
     assert (again.status, differences) == (JobStatus.SUCCEEDED, [])
+    if cancelled:
+        # What the statement would have come to is not known, and so no difference.
+        order = reexecution(stage, "job", source.run, 1, frozen=True)
+        again, differences = await replayed(stage, "job", order)
+        assert (again.status, again.turns, differences) == (JobStatus.CANCELLED, 2, [])
 
 
 async def test_a_fork_of_a_job_that_sleeps_sleeps_the_rest(stage: Stage) -> None:

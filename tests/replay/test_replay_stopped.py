@@ -44,6 +44,22 @@ async def test_a_call_that_failed_is_made_again_with_another_model(stage: Stage)
     await replay_runs(stage.client, stage, "job")
 
 
+async def test_what_changed_before_a_call_that_failed_is_in_the_end(stage: Stage) -> None:
+    """The turn's tick has no step. A replay that ends with the record has no such tick, and nothing
+    of it is compared.
+    """
+    (stage.workspace / "a.txt").write_text("one\ntwo\n")
+    first, archive = await stage.run(["a = view('a.txt')", "a.SetPos(1)\nb = note('b')"], id="job")
+    assert (first.status, first.turns) == (JobStatus.FAILED, 2)
+    changed = {state["obj_id"]: state for state in archive.end(first.run).nodes}
+    assert changed.keys() == {"view-1", "note-2"}
+    assert (changed["view-1"]["pos"], changed["view-1"]["dirty"]) == ("1:0", False)
+    again, differences = await replayed(
+        stage, "job", reexecution(stage, "job", first.run, 1, frozen=True)
+    )
+    assert (again.turns, differences) == (2, [])
+
+
 async def test_a_reply_that_comes_while_the_run_is_looked_at(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
