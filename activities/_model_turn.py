@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -28,6 +27,7 @@ from activities._failed_attempts import (
 )
 from activities._failures import FailureKind, failure_of
 from activities._full_windows import NO_ROOM, has_room, left_no_room
+from activities._held import Held
 from activities._lent import Lent
 from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
@@ -54,7 +54,7 @@ from runtime.archive.forms import (
 )
 from runtime.archive.job import JobArchive
 from runtime.base.digests import canonical_json
-from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ArchiveError
 from runtime.base.failpoints import failpoint
 from runtime.base.values import Failed, Usage
 from runtime.projection.messages import Marks
@@ -69,15 +69,10 @@ HELD_SECONDS = 600.0
 soon as it can be.
 """
 
-HELD_PAUSE = 1.0
-"""Seconds between tries to archive a held reply."""
-
 WITHHELD = b'{"withheld": "the response held a secret value"}'
 """What is archived in place of a response in which the provider said a secret back."""
 
 CUT = "the call was broken off: nobody waits for its reply any more"
-
-_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -423,25 +418,8 @@ class ModelTurn:
 
         A reply is paid for: while the archive cannot be written, it is held, and tried again.
         """
-        given_up, told = time.monotonic() + HELD_SECONDS, False
-        while True:
-            try:
-                return await _to_its_end(self._finish, ready, answer)
-            # No store that was out of reach, but an object that is damaged: waiting mends nothing.
-            except (ObjectCorrupt, ObjectMissing):
-                raise
-            except ArchiveError as error:
-                if time.monotonic() > given_up:
-                    raise
-                if not told:
-                    _log.warning(
-                        "%s turn %d: the reply waits to be archived: %s",
-                        self._call.key,
-                        self._call.turn,
-                        error,
-                    )
-                    told = True
-            await asyncio.sleep(HELD_PAUSE)
+        held = Held(f"{self._call.key} turn {self._call.turn}: the reply", HELD_SECONDS)
+        return await held.archived(lambda: _to_its_end(self._finish, ready, answer))
 
     def _finish(self, ready: _Ready, answer: Answer) -> Step:
         """Archive the step, and read it back: if another attempt archived the turn's step first,

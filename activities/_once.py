@@ -9,19 +9,35 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from activities._held import Held
 from activities.contracts import ToolRequest, ToolResult
 from runtime.archive.job import JobArchive
 from runtime.base.digests import digest_of
-from runtime.base.effect_classes import OUTCOME_UNKNOWN
+from runtime.base.effect_classes import OUTCOME_UNKNOWN, EffectClass
 
 CLAIMS = 700_000
 """The number of the claim on a statement's effect 0; behind all effects, before those that ticks
 read.
 """
 
+T = TypeVar("T")
 NOT_TOLD = "whoever made it ended without telling its result"
+
+
+def held_result(request: ToolRequest) -> Held:
+    """How what came of such a call is held: the next attempt would have the claim alone."""
+    return Held(f"{request.key} turn {request.turn}: the result of {request.called}")
+
+
+async def in_archive(request: ToolRequest | None, write: Callable[[], Awaitable[T]]) -> T:
+    """What the ``write`` of a call's result comes to; it is held if the call is not made again."""
+    if request is None or request.often is not EffectClass.ONCE:
+        return await write()
+    return await held_result(request).archived(write)
 
 
 @dataclass(frozen=True)

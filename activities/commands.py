@@ -34,6 +34,10 @@ SHOWN_CHARS = 6_000
 """Characters of each end of a stream that a statement is given."""
 
 
+def _at_once(write: Callable[[], str]) -> str:
+    return write()
+
+
 @dataclass(frozen=True)
 class Ran:
     """What a command came to: the value that its statement gets, the version after it, and all that
@@ -147,10 +151,14 @@ class Commands:
         return version, dropped
 
     def in_files(
-        self, change: WorkspaceChange, work: Callable[[Path], R]
+        self,
+        change: WorkspaceChange,
+        work: Callable[[Path], R],
+        archived: Callable[[Callable[[], str]], str] = _at_once,
     ) -> tuple[R, str, list[str]]:
         """What some work comes to in the files themselves, the version after it, and what was
-        dropped: what it changed is found by looking at all of them.
+        dropped: what it changed is found by looking at all of them. ``archived`` writes the
+        version.
         """
         version, leave = change.held.version, excluded(change.writable.exclude)
         checkout = self._checkouts.of(change.key, linked=False)
@@ -160,7 +168,7 @@ class Commands:
             failpoint("hands.command.after")
             before = self._trees.tree(version)
             difference = differing(files, before, leave, self._digests)
-            after = self._version(version, difference)
+            after = archived(lambda: self._version(version, difference))
             checkout.settle(difference.left, before, self._trees.tree(after))
         return done, after, difference.dropped
 

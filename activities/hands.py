@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities._once import in_archive
 from activities._recorded_effects import NOT_RECORDED, Address
 from activities.approvals import keep_decision, rejected
 from activities.commands import Commands, Ran
@@ -125,8 +126,11 @@ class HandsActivities:
             changed, texts = await self._allowed(change, archive, address[0])
             failpoint("hands.before_effect")
             value = changed.model_dump(mode="json")
-            archived = await self._in_thread(
-                lambda: archive.write_effect(*address, value, _uses(changed), texts)
+            archived = await in_archive(
+                change.tool,
+                lambda: self._in_thread(
+                    lambda: archive.write_effect(*address, value, _uses(changed), texts)
+                ),
             )
         failpoint("hands.before_return")
         return WorkspaceChanged.model_validate(archived)

@@ -21,7 +21,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities._listings import LISTINGS, recorded_listings
-from activities._once import CallClaim
+from activities._once import CallClaim, in_archive
 from activities._recorded_effects import NOT_RECORDED, recorded_value
 from activities.approvals import keep_decision, rejected
 from activities.bounds import not_allowed
@@ -105,7 +105,10 @@ class ToolActivities:
         if archived is None:
             result = await self._in_thread(_masked, await self._allowed(request, archive), request)
             failpoint("tool.after_run")
-            await self._in_thread(archive.write_effect, *address, result.model_dump(mode="json"))
+            value = result.model_dump(mode="json")
+            await in_archive(
+                request, lambda: self._in_thread(archive.write_effect, *address, value)
+            )
             # Another attempt may have been first; what the archive holds is what happened.
             archived = await self._in_thread(archive.effect, *address)
         failpoint("tool.before_return")

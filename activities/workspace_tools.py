@@ -13,7 +13,7 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from activities._once import CallClaim
+from activities._once import CallClaim, held_result
 from activities.bounds import not_allowed
 from activities.commands import Commands
 from activities.contracts import ToolRequest, ToolResult, WorkspaceChange
@@ -54,7 +54,12 @@ class WorkspaceTools:
             claim = CallClaim(archive, (run, change.turn, change.effect), call)
             if (unknown := claim.taken()) is not None:
                 return unknown, change.held.version
-            (result, ended), version, _ = self._tried(change, call, stop)
+            held = held_result(call)
+            (result, ended), version, _ = self._commands.in_files(
+                change,
+                lambda files: self._called(call, files, stop),
+                lambda write: held.archived_here(write, stop),
+            )
             return (claim.broken(ended) if ended else result), version
         for retry in itertools.count():
             # Each try begins with the files of the version before.

@@ -433,7 +433,7 @@ async def test_a_reply_is_held_until_it_can_be_archived(
     """While the disk is full the reply, which is paid for, waits; the model is not called again,
     and one log line says why.
     """
-    monkeypatch.setattr("activities._model_turn.HELD_PAUSE", 0.01)
+    monkeypatch.setattr("activities._held.PAUSE", 0.01)
     refused = []
 
     class FullForAWhile(DirectoryStore):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.base.errors import InputError
+from runtime.archive.stores import MemoryStore
+from runtime.base.errors import ArchiveError, InputError
 from runtime.base.spec.models import BatchSpec
 from runtime.jobsfile.load import load_jobs_file
 
@@ -69,3 +70,18 @@ def refuse(load: Load, place: Path) -> Refuse:
         return str(caught.value).replace(f"{place}/", "")
 
     return refuse
+
+
+class FullStore(MemoryStore):
+    """One that has no room for some writes: those whose keys hold ``full``, in their order."""
+
+    def __init__(self, *full: str) -> None:
+        super().__init__()
+        self.full = list(full)
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """See ``ObjectStore``."""
+        if self.full and self.full[0] in key:
+            del self.full[0]
+            raise ArchiveError("no space left")
+        return super().put_if_absent(key, data)

@@ -14,12 +14,12 @@ from activities.contracts import ToolRequest, ToolResult
 from activities.tools import ToolActivities
 from holdfast import InputError, tool
 from runtime.archive.job import JobArchive
-from runtime.archive.stores import MemoryStore
 from runtime.base.effect_classes import EffectClass
+from runtime.base.errors import ArchiveError
 from runtime.base.values import JobKey
 from runtime.jobsfile.changes import changes, definition_digest
 from tests.eventually import alive, eventually
-from tests.spec.conftest import Load, Refuse
+from tests.spec.conftest import FullStore, Load, Refuse
 
 pytestmark = pytest.mark.slow
 
@@ -79,12 +79,12 @@ def tools(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
+def store() -> FullStore:
+    return FullStore()
 
 
 @pytest.fixture
-async def call(tools: Path, store: MemoryStore) -> AsyncIterator[Call]:
+async def call(tools: Path, store: FullStore) -> AsyncIterator[Call]:
     """Call a tool of ``t.py``; ``worker`` is whose activity it is, a new one by default."""
     workers: list[ToolActivities] = []
 
@@ -200,7 +200,7 @@ async def test_a_timeout_ends_the_process_and_what_it_started(call: Call, tools:
     assert (await call("slow", 0.0, effect=1, timeout=60.0)).value == "done"
 
 
-async def test_once_what_it_raised_is_told(call: Call, tools: Path, store: MemoryStore) -> None:
+async def test_once_what_it_raised_is_told(call: Call, tools: Path, store: FullStore) -> None:
     """Its end is known, and archived; the claim before it says which call it was."""
     first = await call("pay", "raise", often="once")
     assert first == ToolResult(error_type="ValueError", error_message="no money")
@@ -213,7 +213,7 @@ async def test_once_what_it_raised_is_told(call: Call, tools: Path, store: Memor
 
 
 async def test_once_a_standing_claim_is_an_unknown_outcome(
-    call: Call, tools: Path, store: MemoryStore
+    call: Call, tools: Path, store: FullStore
 ) -> None:
     """Another attempt has claimed the call and told no result: it is not made, ever."""
     claim = {"tool": "t:pay", "arguments": "sha256:ab", "at": "2026-01-01T00:00:00", "owner": "x"}
@@ -229,6 +229,32 @@ async def test_once_a_standing_claim_is_an_unknown_outcome(
     )
     assert await call("pay", "well", often="once") == result
     assert runs(tools) == 0
+
+
+async def test_once_a_result_is_held_until_it_can_be_archived(
+    call: Call,
+    tools: Path,
+    store: FullStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The next attempt would have the claim alone; one log line says why the job waits."""
+    monkeypatch.setattr("activities._held.PAUSE", 0.01)
+    store.full = [".effect-000000"] * 3
+    assert (await call("pay", "well", often="once")).value == 1
+    assert (runs(tools), store.full) == (1, [])
+    told = [record.getMessage() for record in caplog.records if "waits" in record.getMessage()]
+    assert told == ["b/j turn 3: the result of t:pay waits to be archived: no space left"]
+
+
+async def test_a_result_of_another_tool_is_not_held(
+    call: Call, tools: Path, store: FullStore
+) -> None:
+    """It has its next attempt, by whatever worker."""
+    store.full = [".effect-000000"]
+    with pytest.raises(ArchiveError, match="no space left"):
+        await call("flaky", 1)
+    assert (await call("flaky", 1)).value == 2
 
 
 @pytest.mark.parametrize(

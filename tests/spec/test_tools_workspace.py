@@ -16,7 +16,6 @@ from activities.tools import ToolActivities
 from activities.versions import Versions
 from holdfast import tool
 from runtime.archive.job import JobArchive
-from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import Trees
 from runtime.base.effect_classes import EffectClass
 from runtime.base.errors import InputError
@@ -25,7 +24,7 @@ from runtime.base.values import JobKey
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.checkout import Checkouts
 from tests.eventually import alive, eventually
-from tests.spec.conftest import Load, Refuse
+from tests.spec.conftest import FullStore, Load, Refuse
 
 TOOLS = '''
 from pathlib import Path
@@ -48,6 +47,13 @@ def ends(*, workspace: Path) -> None:
     (workspace / "half").write_text("half")
     os._exit(3)
 
+@tool(workspace=True, effect="once")
+def orders(*, workspace: Path) -> int:
+    with (Path(__file__).parent / "ordered").open("a") as file:
+        file.write("x")
+    (workspace / "order").write_text("made")
+    return (Path(__file__).parent / "ordered").stat().st_size
+
 @tool(workspace=True, timeout=1)
 def hangs(*, workspace: Path) -> None:
     import time
@@ -66,7 +72,7 @@ class OnFiles:
 
     def __init__(self, path: Path) -> None:
         (path / "t.py").write_text(TOOLS)
-        self.path, self.store = path, MemoryStore()
+        self.path, self.store = path, FullStore()
         self.trees, self.tools = Trees(self.store), ToolActivities(self.store)
         versions = Versions(Checkouts(path / "checkouts", self.trees))
         self.hands = HandsActivities(self.store, versions, self.tools.hosts)
@@ -142,6 +148,18 @@ async def test_a_process_that_ends(worker: OnFiles) -> None:
     assert told.error_type == "OutcomeUnknown"
     run = ActivityEnvironment().info.workflow_run_id
     assert JobArchive(worker.store, "b", "j").effect(run, 1, 700_000) is not None
+
+
+@pytest.mark.slow
+async def test_what_came_of_one_call_is_held(
+    worker: OnFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files that it left, and its result, until the archive can be written."""
+    monkeypatch.setattr("activities._held.PAUSE", 0.01)
+    worker.store.full = ["trees/", "trees/", ".effect-000000", ".effect-000000"]
+    told = await worker.call("orders", often=EffectClass.ONCE)
+    assert (told.value, worker.store.full) == (1, [])
+    assert worker.files(told.version) == {"order": b"made"}
 
 
 @pytest.mark.slow
