@@ -59,6 +59,7 @@ from runtime.trees.entries import Changes, Entry, shown
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.taking import Digests, check_file, read_file, take
+from runtime.workspace.walk import host_trouble
 
 R = TypeVar("R")
 
@@ -203,6 +204,8 @@ class HandsActivities:
         except (OSError, ValueError, HoldfastError, _Changing) as error:
             if isinstance(error, ArchiveError | SandboxKilled):
                 raise
+            if isinstance(error, OSError) and host_trouble(error):
+                raise
             raise ApplicationError(
                 f"the workspace cannot be opened: {error}",
                 type="WorkspaceUnavailable",
@@ -302,7 +305,7 @@ class HandsActivities:
         except (OSError, ValueError, SandboxFailed, SandboxUnavailable) as error:
             # Trouble of this host, not of the statement: another attempt, perhaps elsewhere, may
             # not have it.
-            if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EMFILE}:
+            if isinstance(error, OSError) and host_trouble(error):
                 raise
             raised = _raised(error, redactor)
             return WorkspaceChanged(version=version, base=version, **raised), {}

@@ -52,6 +52,11 @@ MAX_LOOKUPS = 4096
 OUTSIDE = "The path leads out of the workspace"
 GONE = "The workspace's own directory is missing"
 
+_HOSTS = {
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ESTALE),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS),
+}
+
 # A directory that may be entered and not listed can be walked through only with O_PATH.
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
 _ESCAPED = re.compile(r"%(5C|[89A-F][0-9A-F])")
@@ -123,11 +128,12 @@ def naming(path: str) -> Iterator[None]:
 
 
 def host_trouble(error: OSError) -> bool:
-    """Whether ``error`` says nothing of the file: no descriptors, no memory.
+    """Whether ``error`` says nothing of the file: no descriptors, no memory, and where a version is
+    laid out to be read, no room.
 
     Worth a retry, not the model's concern.
     """
-    return error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ESTALE}
+    return error.errno in _HOSTS
 
 
 def escape_name(name: str) -> str:

@@ -4,6 +4,7 @@ to be kept.
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -47,3 +48,25 @@ async def test_an_outage_is_told_in_the_archives_words(monkeypatch: pytest.Monke
         await PlainErrors().intercept_activity(Failing()).execute_activity(request)
     assert size_of(told.value) < KEPT / 4 < size_of(plain.value)
     assert (told.value.type, told.value.message) == ("ArchiveError", str(plain.value))
+
+
+class Full(Failing):
+    """An activity whose host has no room for the files of a job."""
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        def deeper(calls: int) -> None:
+            if calls == 0:
+                raise OSError(errno.ENOSPC, "No space left on device", "/x")
+            deeper(calls - 1)
+
+        deeper(100)
+
+
+async def test_trouble_of_the_host_is_told_in_its_words() -> None:
+    """Without a traceback, of which the server would keep nothing, the words included."""
+    request: Any = None
+    with pytest.raises(ApplicationError) as told:
+        await PlainErrors().intercept_activity(Full()).execute_activity(request)
+    assert size_of(told.value) < KEPT
+    assert told.value.type == "OSError"
+    assert told.value.message == "[Errno 28] No space left on device: '/x'"

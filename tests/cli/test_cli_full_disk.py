@@ -2,7 +2,6 @@
 on when there is some.
 """
 
-import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -12,54 +11,26 @@ import pytest
 
 from runtime.archive.stores import open_existing
 from tests.cli.command_line import CommandLine, counting, wait_for
+from tests.small_disk import fill, small_disk
 
 pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 40 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
-
-
-def _fill(folder: Path) -> Path:
-    """A file that takes what room there is."""
-    path = folder / "ballast"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
-    try:
-        for size in (65536, 512):
-            try:
-                while True:
-                    os.write(descriptor, b"\0" * size)
-            except OSError:
-                continue
-    finally:
-        os.close(descriptor)
-    return path
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", "40m") as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("place", ["archive", "server"])
 def test_a_full_disk_is_told_and_outlived(
-    own_cli: CommandLine, small_disk: Path, place: str, monkeypatch: pytest.MonkeyPatch
+    own_cli: CommandLine, disk: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it is full the command says so and runs on; with room again the jobs of the batch end,
     those that waited for a place too, as if nothing had been.
     """
     home, store = (
-        (own_cli.home, small_disk)
-        if place == "archive"
-        else (small_disk / "home", own_cli.path / "store")
+        (own_cli.home, disk) if place == "archive" else (disk / "home", own_cli.path / "store")
     )
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
     jobs, turns = 4, 8
@@ -72,14 +43,14 @@ def test_a_full_disk_is_told_and_outlived(
         assert process.stderr is not None
         reader = subprocess.Popen(["cat"], stdin=process.stderr, stdout=told)
     wait_for(lambda: len(list((store / "b").rglob("*.step"))) >= 4, "four turns", process)
-    ballast = _fill(small_disk)
-    disk = store if place == "archive" else home / "server"
+    ballast = fill(disk)
+    full = store if place == "archive" else home / "server"
     wait_for(
-        lambda: f"the disk of {disk} is full: free space" in log.read_text(), "it is told", process
+        lambda: f"the disk of {full} is full: free space" in log.read_text(), "it is told", process
     )
     ballast.unlink()
     wait_for(
-        lambda: f"the disk of {disk} has room again" in log.read_text(),
+        lambda: f"the disk of {full} has room again" in log.read_text(),
         "that there is room is told",
         process,
     )
