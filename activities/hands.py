@@ -46,6 +46,7 @@ from runtime.base.addresses import SCHEME
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ArchiveError, HoldfastError
 from runtime.base.failpoints import failpoint
+from runtime.base.host_trouble import host_trouble
 from runtime.base.kept import Busy
 from runtime.base.path_lengths import too_long
 from runtime.base.redaction.redactor import Redactor, redactor_of
@@ -59,7 +60,6 @@ from runtime.trees.entries import Changes, Entry, shown
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.excluded import excluded
 from runtime.workspace.checkouts.taking import Digests, check_file, read_file, take
-from runtime.workspace.walk import host_trouble
 
 R = TypeVar("R")
 
@@ -204,7 +204,7 @@ class HandsActivities:
         except (OSError, ValueError, HoldfastError, _Changing) as error:
             if isinstance(error, ArchiveError | SandboxKilled):
                 raise
-            if isinstance(error, OSError) and host_trouble(error):
+            if host_trouble(error):
                 raise
             raise ApplicationError(
                 f"the workspace cannot be opened: {error}",
@@ -305,7 +305,7 @@ class HandsActivities:
         except (OSError, ValueError, SandboxFailed, SandboxUnavailable) as error:
             # Trouble of this host, not of the statement: another attempt, perhaps elsewhere, may
             # not have it.
-            if isinstance(error, OSError) and host_trouble(error):
+            if host_trouble(error):
                 raise
             raised = _raised(error, redactor)
             return WorkspaceChanged(version=version, base=version, **raised), {}

@@ -25,6 +25,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base import os_values
 from runtime.base.digests import digest_of
 from runtime.base.failpoints import failpoint
+from runtime.base.host_trouble import host_trouble
 from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.base.tokens import encoding
 from runtime.context.excerpts import Count, Excerpt, basis_of, excerpt, fitting
@@ -38,7 +39,6 @@ from runtime.sources.web import Pages
 from runtime.tools.host import ToolHosts
 from runtime.workspace.files import Limits, Workspace
 from runtime.workspace.fingerprints import FingerprintCache
-from runtime.workspace.walk import host_trouble
 
 BATCH_BYTES = 1_500_000
 """The most bytes of JSON in one batch's results; above 2 MiB Temporal would fail the workflow's
@@ -158,7 +158,7 @@ class WorkspaceActivities:
                 request, source, opened.name, batch.summary_model, self._counter(batch.encoding)
             )
         except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and host_trouble(error):
+            if host_trouble(error):
                 raise
             return None
 
@@ -186,7 +186,7 @@ class WorkspaceActivities:
                 return self._summary(request, opened, count, redactor, summary_model, used)
             return _rendered(request, opened, count, redactor)
         except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and host_trouble(error):
+            if host_trouble(error):
                 raise
             return _failed(request, error, redactor)
 
@@ -266,7 +266,7 @@ class WorkspaceActivities:
             with self._workspace(call) as workspace:
                 value = redactor.value(_answer(workspace, call))
         except (OSError, ValueError, NotImplementedError) as error:
-            if isinstance(error, OSError) and host_trouble(error):
+            if host_trouble(error):
                 raise
             return FileCallResult(
                 error_type=os_values.error_name(error), error_message=redactor.text(_message(error))

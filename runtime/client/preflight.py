@@ -109,6 +109,8 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
         named_secrets(writable.secrets, os.environ)
     except (SandboxUnavailable, ValueError) as error:
         problems.add(at, str(error))
+    except OSError as error:
+        problems.add(at, f"no command could be tried here: {error}")
 
 
 def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:

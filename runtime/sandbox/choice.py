@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Literal
 
+from runtime.base.host_trouble import host_trouble
 from runtime.sandbox.bare import Bare
 from runtime.sandbox.command import (
     Command,
@@ -33,6 +34,7 @@ def sandbox_of(kind: Literal["auto", "bwrap", "none"]) -> Sandbox:
 
     Raises:
         SandboxUnavailable: if it does not; ``auto`` never falls back to ``none``.
+        OSError: if it cannot be tried at the moment, as this host has no descriptors or no room.
     """
     if kind == "none":
         return Bare()
@@ -46,12 +48,19 @@ def overlays_work(directory: Path) -> bool:
     """Whether a command's changes to a workspace can be an overlay's upper layer in ``directory``.
 
     Tried by really changing a file there.
+
+    Raises:
+        OSError: as ``sandbox_of``.
     """
     try:
         sandbox = sandbox_of("bwrap")
         directory.mkdir(parents=True, exist_ok=True)
         top = Path(tempfile.mkdtemp(prefix="overlay-", dir=directory))
-    except (SandboxUnavailable, OSError):
+    except SandboxUnavailable:
+        return False
+    except OSError as error:
+        if host_trouble(error):
+            raise
         return False
     try:
         lower, upper, work = (top / name for name in ("lower", "upper", "work"))
@@ -64,7 +73,9 @@ def overlays_work(directory: Path) -> bool:
         command = Command("rm -f gone && echo made > new")
         _run(sandbox, command, place, top)
         return (upper / "new").is_file() and not (upper / "gone").is_file()
-    except (SandboxFailed, OSError):
+    except (SandboxFailed, OSError) as error:
+        if host_trouble(error):
+            raise
         return False
     finally:
         with contextlib.suppress(OSError):
@@ -88,6 +99,9 @@ def _tried() -> Sandbox | str:
         try:
             _run(sandbox, Command("true"), Place(), Path(name))
         except (SandboxFailed, OSError) as error:
+            # For a while it may be so, and this answer is kept.
+            if host_trouble(error):
+                raise
             return f"bubblewrap does not work here: {error}.{_hint()}"
     return sandbox
 

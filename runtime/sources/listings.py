@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from runtime.base.digests import digest_of
 from runtime.base.fences import one_line
+from runtime.base.host_trouble import host_trouble
 from runtime.context.excerpts import suffix_of
 from runtime.context.outlines import MAX_ITEMS, Item, outline
 from runtime.context.source_text import SourceText
 from runtime.sources.source import Known, Mask, Opened
 from runtime.workspace.files import Workspace
 from runtime.workspace.glob import Listed, Matches, globbed
-from runtime.workspace.walk import host_trouble
 
 OUTLINED_FILES = 200
 """Files of a glob whose symbols are in its outline, and the bytes of one of them; the others are

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from runtime.base.host_trouble import host_trouble
 from runtime.base.os_values import ScanEntry, StatResult, virtual_path
 from runtime.workspace.fingerprints import Identity
 from runtime.workspace.glob import Listed, listed_entries
@@ -27,7 +28,6 @@ from runtime.workspace.walk import (
     Entry,
     entry_at,
     escape_name,
-    host_trouble,
     naming,
 )
 

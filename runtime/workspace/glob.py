@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from runtime.workspace.walk import escape_name, host_trouble
+from runtime.base.host_trouble import host_trouble
+from runtime.workspace.walk import escape_name
 
 MAX_FOUND = 20_000
 """Files of one pattern that are listed, and the entries after which no further directory is looked

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from runtime.base.host_trouble import host_trouble
 from runtime.base.os_values import ScanEntry
-from runtime.workspace.walk import escape_name, host_trouble
+from runtime.workspace.walk import escape_name
 
 _LINKED_DEPTH = 64
 """How deep a scan without ``max_depth`` goes when it follows links, so that a cycle ends.

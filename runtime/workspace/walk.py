@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtime.base.host_trouble import host_trouble
 from runtime.base.os_values import workspace_path
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -51,11 +52,6 @@ MAX_LOOKUPS = 4096
 
 OUTSIDE = "The path leads out of the workspace"
 GONE = "The workspace's own directory is missing"
-
-_HOSTS = {
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ESTALE),
-    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS),
-}
 
 # A directory that may be entered and not listed can be walked through only with O_PATH.
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -125,15 +121,6 @@ def naming(path: str) -> Iterator[None]:
             raise
         code = error.errno or errno.EIO
         raise OSError(code, error.strerror or os.strerror(code), path) from None
-
-
-def host_trouble(error: OSError) -> bool:
-    """Whether ``error`` says nothing of the file: no descriptors, no memory, and where a version is
-    laid out to be read, no room.
-
-    Worth a retry, not the model's concern.
-    """
-    return error.errno in _HOSTS
 
 
 def escape_name(name: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.metadata import distribution
 from pathlib import Path
@@ -13,6 +15,22 @@ from runtime.sandbox.choice import overlays_work, sandbox_of
 from runtime.sandbox.command import Place, SandboxFailed
 from tests.sandbox.conftest import Bench
 
+_WITHOUT_DESCRIPTORS = """
+import resource
+from pathlib import Path
+from runtime.sandbox.choice import overlays_work, sandbox_of
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+for ask in (lambda: sandbox_of("auto").name, lambda: overlays_work(Path("state"))):
+    refused = 0
+    for limit in range(3, 20):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        try:
+            ask()
+        except OSError:
+            refused += 1
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    print(refused > 3, ask())
+"""
 _ROOT = Path(__file__).resolve().parents[2]
 _ASK = (
     "from runtime.sandbox.choice import sandbox_of\n"
@@ -92,3 +110,10 @@ def test_whether_overlays_work_is_tried_and_leaves_nothing(tmp_path: Path) -> No
     assert overlays_work(tmp_path / "state")
     assert list((tmp_path / "state").iterdir()) == []
     assert not overlays_work(Path("/proc/self"))
+
+
+def test_a_host_without_descriptors_says_nothing_of_it(tmp_path: Path) -> None:
+    """Jobs that ask then are tried again, and what is kept is the answer after that."""
+    asked = [sys.executable, "-c", _WITHOUT_DESCRIPTORS]
+    said = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == ["True bwrap", "True True"]

@@ -194,6 +194,8 @@ def sandbox() -> Finding:
         sandbox_of("auto")
     except SandboxUnavailable as error:
         return worrying("sandbox", str(error), "jobs that run commands will be refused here")
+    except OSError as error:
+        return failed("sandbox", f"no command could be tried: {error}", "give this process more")
     return good("sandbox", "a command ran in bubblewrap")
 
 
