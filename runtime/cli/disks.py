@@ -5,12 +5,16 @@ cannot write says nothing.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from runtime.base.disk_room import Room, room_on
+
 FULL_BYTES = 256 * 1024
 """A disk with less room is full: neither the server's database nor an archived turn may fit."""
+
+FEW_FILES = 16
+"""Likewise."""
 
 LOOK_SECONDS = 1.0
 
@@ -28,30 +32,26 @@ async def tell_of_full_disks(
     while True:
         for folder in watched:
             room = await asyncio.to_thread(room_on, folder)
-            if room is not None and room < FULL_BYTES and folder not in full:
+            if room is None:
+                continue
+            if (lack := _lack(room)) and folder not in full:
                 full.add(folder)
                 tell(
-                    f"the disk of {folder} is full: free space, and the jobs go on where they are,"
-                    " within a minute or two. Nothing is lost; if this command has ended by then,"
-                    f" give it again: {again}"
+                    f"the disk of {folder} {lack}, and the jobs go on where they are, within a"
+                    " minute or two. Nothing is lost; if this command has ended by then, give it"
+                    f" again: {again}"
                 )
             # Twice as much: else a disk at the bound would be told of again and again.
-            elif room is not None and room >= 2 * FULL_BYTES and folder in full:
+            elif folder in full and not _lack(room, times=2):
                 full.remove(folder)
                 tell(f"the disk of {folder} has room again: the jobs go on")
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def room_on(folder: Path) -> int | None:
-    """The bytes that this user may still write on the disk of ``folder``; None where nobody
-    says.
-    """
-    try:
-        disk = os.statvfs(folder)
-    except OSError:
-        return None
-    # A file system that counts no blocks has no bound to tell.
-    if not disk.f_blocks:
-        return None
-    # File systems keep some blocks for root.
-    return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize
+def _lack(room: Room, times: int = 1) -> str:
+    """What a disk is short of, and what to do; empty if it has so many ``times`` what it needs."""
+    if room.bytes < times * FULL_BYTES:
+        return "is full: free space"
+    if room.files < times * FEW_FILES:
+        return "is full, as it can hold no further files (inodes): delete some"
+    return ""

@@ -2,6 +2,7 @@
 on when there is some.
 """
 
+import asyncio
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from runtime.archive.stores import open_existing
+from runtime.cli.disks import tell_of_full_disks
+from runtime.worker.doctor import machine
+from runtime.worker.doctor.finding import Verdict
 from tests.cli.command_line import CommandLine, counting, wait_for
+from tests.eventually import eventually
 from tests.small_disk import fill, small_disk
-
-pytestmark = pytest.mark.server
 
 
 @pytest.fixture
@@ -22,6 +25,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("place", ["archive", "server"])
 def test_a_full_disk_is_told_and_outlived(
     own_cli: CommandLine, disk: Path, place: str, monkeypatch: pytest.MonkeyPatch
@@ -63,3 +67,33 @@ def test_a_full_disk_is_told_and_outlived(
     rows = own_cli("results", "b", "--store", str(store), "--json").json()
     assert [(row["status"], row["result"]) for row in rows] == [("succeeded", turns)] * jobs
     assert own_cli("down").code == 0
+
+
+async def test_a_disk_that_can_hold_no_more_files_is_full_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many bytes are free; the line says what it lacks, and so does the doctor."""
+    monkeypatch.setattr("runtime.cli.disks.LOOK_SECONDS", 0.01)
+    told: list[str] = []
+    with small_disk(tmp_path / "disk", "40m,nr_inodes=100") as disk:
+        for name in range(90):
+            (disk / str(name)).touch()
+        telling = asyncio.create_task(tell_of_full_disks([disk], told.append, "holdfast run j"))
+        try:
+            await eventually(lambda: len(told) == 1, "it is told")
+            [full] = told
+            assert full.startswith(
+                f"the disk of {disk} is full, as it can hold no further files (inodes): delete"
+                " some, and the jobs go on"
+            )
+            finding = machine.room({"archive": disk})
+            assert (finding.verdict, finding.seen) == (
+                Verdict.FAILED,
+                "archive 0.0 GiB free for 9 files",
+            )
+            for name in range(60):
+                (disk / str(name)).unlink()
+            await eventually(lambda: len(told) == 2, "that there is room is told")
+        finally:
+            telling.cancel()
+    assert told[1] == f"the disk of {disk} has room again: the jobs go on"

@@ -5,7 +5,6 @@ and sandbox.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,9 +15,11 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from runtime.archive.signing import SIGNING_KEY, fingerprint, signer_of
+from runtime.base.disk_room import Room, room_on
 from runtime.base.errors import InputError
 from runtime.base.home import Home
 from runtime.base.kept_bytes import KEPT_BYTES, kept_bytes
+from runtime.base.plurals import counted
 from runtime.base.roles import EVERY, Role, Roles, key_names
 from runtime.sandbox.sizes import told_bytes
 from runtime.server.authentic import (
@@ -36,6 +37,9 @@ LITTLE_BYTES = 5 << 30
 
 TOO_LITTLE_BYTES = 256 << 20
 """Free space with which no batch should begin."""
+
+TOO_FEW_FILES = 1_000
+"""Files that a disk can still hold, with which no batch should begin."""
 
 _OLDEST = (3, 11)
 
@@ -138,12 +142,13 @@ def signing_key() -> Finding | None:
 
 def room(folders: Mapping[str, Path]) -> Finding:
     """Free space where a worker writes."""
-    seen, least = [], LITTLE_BYTES
+    seen, least, files = [], LITTLE_BYTES, TOO_FEW_FILES
     for what, folder in folders.items():
-        free = shutil.disk_usage(_existing(folder)).free
-        seen.append(f"{what} {free / 2**30:.1f} GiB free")
-        least = min(least, free)
-    if least < TOO_LITTLE_BYTES:
+        there = room_on(_existing(folder)) or Room(0, 0)
+        more = "" if there.files >= TOO_FEW_FILES else f" for {counted(there.files, 'file')}"
+        seen.append(f"{what} {there.bytes / 2**30:.1f} GiB free{more}")
+        least, files = min(least, there.bytes), min(files, there.files)
+    if least < TOO_LITTLE_BYTES or files < TOO_FEW_FILES:
         return failed("disk", ", ".join(seen), "make room")
     if least < LITTLE_BYTES:
         return worrying("disk", ", ".join(seen), "make room before a large batch")

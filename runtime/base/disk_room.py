@@ -1,0 +1,35 @@
+"""What room there is on a disk."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Room:
+    """The bytes that this user may still write, and the files that the disk still has inodes for;
+    ``sys.maxsize`` where there is no bound.
+    """
+
+    bytes: int
+    files: int
+
+
+def room_on(folder: Path) -> Room | None:
+    """The room on the disk of ``folder``; None where nobody says."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return None
+    # File systems keep some of both for root.
+    blocks, files = (
+        (disk.f_bfree, disk.f_ffree) if os.geteuid() == 0 else (disk.f_bavail, disk.f_favail)
+    )
+    # One that counts no blocks, or no files, as btrfs does, has no bound to tell.
+    return Room(
+        bytes=blocks * disk.f_frsize if disk.f_blocks else sys.maxsize,
+        files=files if disk.f_files else sys.maxsize,
+    )
