@@ -16,7 +16,8 @@ from runtime.cli.output import json_document, note, say
 def command(store: Store = None, json: Json = False) -> None:
     """List the calls that wait for approval.
 
-    It reads the archive alone. 'holdfast approve JOB' and 'holdfast reject JOB' answer.
+    It reads the archive alone. 'holdfast approve JOB@N.CALL' and 'holdfast reject JOB@N.CALL', with
+    what stands before a call here, answer that call alone.
 
     Exit code 4: what some job asks cannot be read; the others are listed.
     """
@@ -37,7 +38,9 @@ def command(store: Store = None, json: Json = False) -> None:
             unreadable = True
             continue
         if waiting is not None:
-            rows.append({"job": str(key), "turn": waiting.turn, **waiting.asked})
+            rows.append(
+                {"job": str(key), "turn": waiting.turn, "call": waiting.effect, **waiting.asked}
+            )
     if json:
         json_document(rows)
     elif not rows:
@@ -56,4 +59,4 @@ def _say(rows: list[dict[str, Any]]) -> None:
             for name, value in row["kwargs"].items()
         ]
         call = escaped(f"{row['tool']}({', '.join(arguments)})")
-        say(f"{row['job']}@{row['turn']}  {call}  {row['asked_at']}")
+        say(f"{row['job']}@{row['turn']}.{row['call']}  {call}  {row['asked_at']}")

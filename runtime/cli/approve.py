@@ -31,4 +31,4 @@ def command(
         json_document(told)
     else:
         changed = ", with other arguments" if told["edited"] else ""
-        say(f"{told['job']}@{told['turn']}: {told['tool']} is approved{changed}")
+        say(f"{told['job']}@{told['turn']}.{told['call']}: {told['tool']} is approved{changed}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.base.errors import InputError, NotFound
 from runtime.cli.caller import caller
-from runtime.cli.job_turn import parse_job_turn
+from runtime.cli.job_turn import parse_job_call
 from runtime.cli.options import ANY_SERVER
 from runtime.server.target import Target
 
@@ -33,15 +33,16 @@ def decide(
     from runtime.client.questions import open_question
 
     told: dict[str, Any] = {}
-    wanted = parse_job_turn(job)
+    wanted, call = parse_job_call(job)
 
     async def act(control: Control, key: JobKey) -> None:
         waiting = await open_question(control, key)
         # Since it was listed, that call may have been answered, and another have come.
-        if wanted.turn not in {None, waiting.turn}:
+        if wanted.turn not in {None, waiting.turn} or call not in {None, waiting.effect}:
+            number = "" if call is None else f".{call}"
             raise NotFound(
-                f"job {key} waits with a call of turn {waiting.turn}, and not of {wanted.turn}"
-                " ('holdfast approvals' lists it)"
+                f"job {key} waits with call {waiting.turn}.{waiting.effect}, and not with one of"
+                f" {wanted.turn}{number} ('holdfast approvals' lists it)"
             )
         # In a thread: an editor is open for as long as its user likes.
         edited = await asyncio.to_thread(_edited, waiting.asked) if edit else None
@@ -56,7 +57,12 @@ def decide(
             arguments=arguments,
             kept=kept,
         )
-        told.update(turn=waiting.turn, tool=waiting.asked["tool"], edited=arguments is not None)
+        told.update(
+            turn=waiting.turn,
+            call=waiting.effect,
+            tool=waiting.asked["tool"],
+            edited=arguments is not None,
+        )
 
     key = asyncio.run(with_job(wanted.job, target, store, act))
     return {"job": str(key), "approved": approved, **told}

@@ -1,4 +1,6 @@
-"""``JOB@N``: a job and one of its turns, as it is written on the command line."""
+"""``JOB@N``: a job and one of its turns, as it is written on the command line; ``JOB@N.CALL``: one
+of the calls that the turn's statement made.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from runtime.base.quoted import shown
 
 TURN = re.compile(r"\d{1,9}", re.ASCII)
 """The number of a turn."""
+_CALL = re.compile(rf".*@{TURN.pattern}\.{TURN.pattern}", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -39,3 +42,16 @@ def parse_job_turn(text: str) -> JobTurn:
             " 'nightly/licences@12'"
         )
     return JobTurn(job, int(turn) if turn else None)
+
+
+def parse_job_call(text: str) -> tuple[JobTurn, int | None]:
+    """Reads ``JOB@N.CALL``, where ``CALL`` is the number that ``log --effects`` has; ``JOB@N`` and
+    ``JOB`` name none.
+
+    Raises:
+        InputError: as ``parse_job_turn``.
+    """
+    turn, _, call = text.rpartition(".")
+    if _CALL.fullmatch(text):
+        return parse_job_turn(turn), int(call)
+    return parse_job_turn(text), None

@@ -73,10 +73,11 @@ Job = Annotated[
 Asking = Annotated[
     str,
     typer.Argument(
-        metavar="JOB[@N]",
+        metavar="JOB[@N[.CALL]]",
         help=(
-            "BATCH/ID, any unique prefix of the id, or 'last'; with @N only a call of turn N, as"
-            " 'holdfast approvals' lists it."
+            "BATCH/ID, any unique prefix of the id, or 'last'; with @N only a call of turn N, with"
+            " @N.CALL only that call, as 'holdfast approvals' lists it. A job alone: whatever it"
+            " waits with by now, which may be another call than was listed."
         ),
         show_default=False,
         autocompletion=job_names,

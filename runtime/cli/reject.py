@@ -31,4 +31,4 @@ def command(
     if json:
         json_document(told)
     else:
-        say(f"{told['job']}@{told['turn']}: {told['tool']} is rejected")
+        say(f"{told['job']}@{told['turn']}.{told['call']}: {told['tool']} is rejected")

