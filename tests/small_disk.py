@@ -23,8 +23,10 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
     )
     if mounted.returncode:
         pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
 
 
 def fill(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from tests.spec.conftest import FullStore, Load, Refuse
 
 TOOLS = '''
 from pathlib import Path
-import os
+import os, shutil
 from holdfast import tool
 
 @tool(workspace=True)
@@ -53,6 +54,12 @@ def orders(*, workspace: Path) -> int:
         file.write("x")
     (workspace / "order").write_text("made")
     return (Path(__file__).parent / "ordered").stat().st_size
+
+@tool(workspace=True)
+def replaces(how: str, *, workspace: Path) -> None:
+    shutil.rmtree(workspace)
+    if how == "link": workspace.symlink_to(Path(__file__).parent / "else")
+    if how == "file": workspace.write_text("file")
 
 @tool(workspace=True, timeout=1)
 def hangs(*, workspace: Path) -> None:
@@ -148,6 +155,28 @@ async def test_a_process_that_ends(worker: OnFiles) -> None:
     assert told.error_type == "OutcomeUnknown"
     run = ActivityEnvironment().info.workflow_run_id
     assert JobArchive(worker.store, "b", "j").effect(run, 1, 700_000) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["link", "file", "nothing"])
+async def test_a_directory_that_was_replaced(worker: OnFiles, how: str) -> None:
+    """Nothing of what is there now is the job's, or touched; the next call has its files."""
+    other = worker.path / "else"
+    other.mkdir()
+    (other / "secret").write_text("s")
+    os.mkfifo(other / "pipe")
+    os.utime(other, (1, 1))
+    told = await worker.call("replaces", how)
+    assert (told.error_type, told.error_message, told.version) == (
+        "NotADirectoryError",
+        "[Errno 20] The workspace's own directory was replaced",
+        worker.version,
+    )
+    assert (other.stat().st_mtime, sorted(path.name for path in other.iterdir())) == (
+        1,
+        ["pipe", "secret"],
+    )
+    assert (await worker.call("build", "a", effect=1)).value == ["a"]
 
 
 @pytest.mark.slow

@@ -229,8 +229,8 @@ class Checkout:
             return
         # With a version that the archive does not have any more, nothing can be compared.
         if now is None or now not in trees:
-            if self.files.is_dir():
-                remove_tree(self.files)
+            # Whatever it is: a command may have put a link or a file there.
+            remove_tree(self.files)
             self.files.mkdir(mode=0o700)
             with ExitStack() as held:
                 put: Callable[[str, Entry], None] = self._checkouts.write

@@ -225,9 +225,12 @@ def differing(root: Path, before: Tree, leave: Excluded, digests: Digests) -> Di
     """What differs between a tree and a directory, by looking at all of it.
 
     Raises:
-        OSError: if something in it cannot be read.
+        OSError: if something in it cannot be read, or something else is in its place: what is
+            behind a link that a command has put there is none of its files.
         TooMuch: if it has more new bytes than a version may bring.
     """
+    if root.is_symlink() or not root.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "The workspace's own directory was replaced")
 
     def check(path: str, status: os.stat_result) -> None:
         # One of another length is new, and need not be read to see that.
