@@ -24,6 +24,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,11 @@ class Home:
         return self.path / "server"
 
     @property
+    def users(self) -> Path:
+        """The directory of the files that tell which processes use the embedded server."""
+        return self.server / "users"
+
+    @property
     def workers(self) -> Path:
         """The directory of the files that tell which workers live."""
         return self.path / "workers"
@@ -99,7 +105,8 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
     there.
 
     Raises:
-        InputError: if the directory cannot be made or written, or ``HOLDFAST_HOME`` names none.
+        InputError: if the directory cannot be made or written, is another user's or open to all
+            for writing, or ``HOLDFAST_HOME`` names none.
     """
     named = (os.environ if environment is None else environment).get(VARIABLE)
     if named:
@@ -116,15 +123,32 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
         # What is in it tells what models were told: it is for this user alone. It may have been
         # made by hand, for all to list.
         home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for inner in (home.server, home.workspaces):
+        _check_own(home.path)
+        for inner in (home.server, home.users, home.workers, home.workspaces):
             inner.mkdir(exist_ok=True, mode=0o700)
+            _check_own(inner)
         writable = os.access(home.server, os.W_OK | os.X_OK)
     except OSError as error:
         raise InputError(
-            f"the state directory {home.path} cannot be made: {error.strerror}; set {VARIABLE}"
+            f"the state directory {error.filename} cannot be made: {error.strerror}; set {VARIABLE}"
         ) from error
     if not writable:
         raise InputError(
             f"the state directory {home.server} cannot be written; set {VARIABLE} to one that can"
         )
     return home
+
+
+def _check_own(path: Path) -> None:
+    """See that no other user puts things in a directory, such as a database that all may read."""
+    about = path.stat()
+    # Root may write everywhere anyway.
+    if about.st_uid not in {os.geteuid(), 0}:
+        raise InputError(
+            f"the state directory {path} is another user's: name one of your own with {VARIABLE}"
+        )
+    if about.st_mode & stat.S_IWOTH:
+        raise InputError(
+            f"all users may write to the state directory {path}: name another one with {VARIABLE},"
+            f" or remove what is not yours in it and chmod o-w {path}"
+        )

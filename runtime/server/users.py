@@ -32,9 +32,8 @@ class ServerUse:
 
 def begin_use(home: Home) -> ServerUse:
     """Registers a use of the server by this process."""
-    directory = _directory(home)
-    directory.mkdir(exist_ok=True, mode=0o700)
-    path = directory / f"{os.getpid()}-{secrets.token_hex(4)}"
+    home.users.mkdir(exist_ok=True, mode=0o700)
+    path = home.users / f"{os.getpid()}-{secrets.token_hex(4)}"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return ServerUse(path, descriptor)
@@ -43,7 +42,7 @@ def begin_use(home: Home) -> ServerUse:
 def live_users(home: Home) -> tuple[int, ...]:
     """The process ids of all live users, in order; files that dead ones left are removed."""
     pids: set[int] = set()
-    for path in _directory(home).glob("*-*"):
+    for path in home.users.glob("*-*"):
         if locked(path):
             pids.add(int(path.name.partition("-")[0]))
         else:
@@ -67,7 +66,3 @@ def locked(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
-
-
-def _directory(home: Home) -> Path:
-    return home.server / "users"

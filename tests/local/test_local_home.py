@@ -23,14 +23,14 @@ def test_named_directory_is_made_and_is_the_owners_alone(tmp_path: Path) -> None
 def test_in_a_directory_that_others_may_list_they_see_no_job(tmp_path: Path) -> None:
     """Nor the server's files: it may have been made by hand, and the umask be any."""
     (tmp_path / "wide").mkdir()
-    (tmp_path / "wide").chmod(0o777)
+    (tmp_path / "wide").chmod(0o755)
     before = os.umask(0)
     try:
         home = state_home({"HOLDFAST_HOME": str(tmp_path / "wide")})
     finally:
         os.umask(before)
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in home.path.iterdir()}
-    assert modes == {home.server: 0o700, home.workspaces: 0o700}
+    assert modes == dict.fromkeys((home.server, home.workers, home.workspaces), 0o700)
 
 
 def test_relative_name_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,3 +53,34 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"file/x.*HOLDFAST_HOME"):
         state_home({"HOLDFAST_HOME": str(tmp_path / "file" / "x")})
+
+
+@pytest.mark.parametrize("name", ["server", "server/users", "workers", "workspaces"])
+def test_a_file_in_the_way_of_a_part_is_named(tmp_path: Path, name: str) -> None:
+    """Before anything is told or started, and not when the first worker needs the directory."""
+    file = tmp_path.resolve() / name
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    with pytest.raises(InputError, match=f"the state directory {file} cannot be made: File exists"):
+        state_home({"HOLDFAST_HOME": str(tmp_path)})
+
+
+@pytest.mark.parametrize("name", [".", "server", "server/users", "workers", "workspaces"])
+def test_a_directory_that_all_may_write_to_is_refused(tmp_path: Path, name: str) -> None:
+    """Another user could put a database there that all may read, or move the key away."""
+    open_ = (tmp_path / "home" / name).resolve()
+    open_.mkdir(parents=True)
+    open_.chmod(0o1777)
+    with pytest.raises(InputError, match=f"all users may write to the state directory {open_}:"):
+        state_home({"HOLDFAST_HOME": str(tmp_path / "home")})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+@pytest.mark.parametrize("name", [".", "server", "server/users", "workers", "workspaces"])
+def test_a_directory_of_another_user_is_refused(tmp_path: Path, name: str) -> None:
+    """Whatever its mode: its owner may change that."""
+    theirs = (tmp_path / "home" / name).resolve()
+    theirs.mkdir(parents=True)
+    os.chown(theirs, 65_534, 65_534)
+    with pytest.raises(InputError, match=f"{theirs} is another user's: name one of your own"):
+        state_home({"HOLDFAST_HOME": str(tmp_path / "home")})
