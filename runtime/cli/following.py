@@ -23,6 +23,7 @@ from runtime.cli.reporters import outcome_line, silence_line
 from runtime.client.resets import Reset, outcome_of_reset
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
+from runtime.worker.settings import check_settings
 from runtime.worker.worker import running_worker
 from workflows.messages import JobOutcome
 
@@ -78,8 +79,11 @@ async def followed(
     """Begin, work until all that was begun has ended, and report; returns the exit code.
 
     Raises:
+        InputError: if a worker would refuse a variable of the environment: nothing is begun.
         ServerError: if another reset ended one of the runs.
     """
+    if not detach:
+        check_settings()
     with Interrupts(
         lambda: None, "the job goes on when a worker has it: 'holdfast run' of its file"
     ) as interrupts:

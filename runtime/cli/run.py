@@ -129,7 +129,9 @@ def command(
         with loading():
             from runtime.cli.running import Lost, Request, run_batch
             from runtime.cli.running import dry_run as look
+            from runtime.worker.settings import check_settings
 
+        check_settings()
         log_in_lines()
         reporter = _reporter(json, draws=not dry_run)
         _check(loaded, batch.store, reporter)

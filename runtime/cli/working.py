@@ -21,6 +21,7 @@ from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
 from runtime.worker.crew import Crew, fitting_size, is_member
 from runtime.worker.presence import attended
+from runtime.worker.settings import check_settings
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,12 @@ class Workers:
 async def run_workers(
     target: Target, store_url: str | None, wish: Workers, processes: int | None = None
 ) -> int:
-    """Work on the open batches until interrupted; returns the exit code."""
+    """Work on the open batches until interrupted; returns the exit code.
+
+    Raises:
+        InputError: if a variable of the environment cannot be used.
+    """
+    check_settings()
     store = await asyncio.to_thread(archive_of, store_url)
     crew: Crew | None = None
 
