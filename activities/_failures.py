@@ -115,6 +115,8 @@ def failure_of(error: Exception, captured: CapturedCall) -> ApplicationError:
     cause = _unwrapped(error)
     # Masked first: half a secret is found by no search.
     words = captured.secrets.mask(_words(cause, captured))[:MOST_READ]
+    # Temporal takes no lone surrogates, which JSON may have: the call would be tried for ever.
+    words = words.encode("utf-8", "replace").decode("utf-8")
     kind = _kind(cause, words, captured)
     message = _bounded(words)
     if captured.status is not None and captured.status >= 400:

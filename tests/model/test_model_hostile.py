@@ -139,6 +139,14 @@ async def test_of_a_compressed_error_a_megabyte_is_unpacked(name: str, stream: b
     assert failed.value.message.endswith("(HTTP 429, the first megabyte of a longer answer)")
 
 
+def test_a_refusal_with_a_lone_surrogate_can_be_told() -> None:
+    """Temporal takes no such text: a call that was refused for good was tried for ever."""
+    body = b'{"error": {"message": "no \\ud800 model"}}'
+    failure = failure_of(Exception("no reply"), answered(body, 400))
+    assert failure.message.encode().endswith(b"no ? model (HTTP 400)")
+    assert failure.non_retryable
+
+
 @pytest.mark.parametrize("charset", ["punycode", "PunyCode", "idna", "unicode_escape", "*0=puny"])
 def test_a_charset_in_which_nothing_is_written_is_not_believed(charset: str) -> None:
     """Python's punycode takes the square of a text's length, others read no text."""
