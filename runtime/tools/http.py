@@ -30,7 +30,9 @@ that it may be asked for again at once.
 
 class HttpClient(httpx2.AsyncClient):
     """Tells which status an error response has, and the beginning of its words: the ``mcp`` package
-    says of one without an error of JSON-RPC only that there was one. ``pause`` is for tests.
+    says of one without an error of JSON-RPC only that there was one. It tells of a connection that
+    breaks likewise, where the package would end all other calls with that one. ``pause`` is for
+    tests.
     """
 
     def __init__(
@@ -41,14 +43,28 @@ class HttpClient(httpx2.AsyncClient):
         self._streamed = False
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """The response, or one in its place with an error of JSON-RPC. Errors as ``httpx2``'s."""
+        """The response, or one in its place with an error of JSON-RPC. Errors as ``httpx2``'s, but
+        for a message that is posted.
+        """
         if request.method == "GET":
             before, self._streamed = self._streamed, True
             if before:
                 await self._pause(BETWEEN)
+        if request.method != "POST":
+            return await super().send(request, **how)
+        try:
+            return await self._posted(request, **how)
+        except httpx2.RequestError as error:
+            told = bounded_line(str(error), MOST_WORDS) or type(error).__name__
+            return _replaced(request, httpx2.codes.BAD_GATEWAY, _error(INTERNAL_ERROR, told))
+
+    async def _posted(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         response = await super().send(request, **how)
         # What 404 means is for the package to say: there may have been a session.
-        if request.method != "POST" or response.status_code < 400 or response.status_code == 404:
+        if response.status_code < 400 or response.status_code == 404:
+            if response.headers.get("content-type", "").lower().startswith("application/json"):
+                # Here, where it is told that it breaks off.
+                await response.aread()
             return response
         try:
             body = await _body(response)
@@ -57,14 +73,20 @@ class HttpClient(httpx2.AsyncClient):
         refused = response.status_code in REFUSED
         if body is None or refused or not _is_error(body):
             code = response.status_code if refused else INTERNAL_ERROR
-            error = {"code": code, "message": _told(response, body or b"")}
-            body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
-        return httpx2.Response(
-            response.status_code,
-            headers={"content-type": "application/json"},
-            content=body,
-            request=request,
-        )
+            body = _error(code, _told(response, body or b""))
+        return _replaced(request, response.status_code, body)
+
+
+def _replaced(request: httpx2.Request, status: int, body: bytes) -> httpx2.Response:
+    return httpx2.Response(
+        status, headers={"content-type": "application/json"}, content=body, request=request
+    )
+
+
+def _error(code: int, message: str) -> bytes:
+    """An error of JSON-RPC, to whichever message."""
+    error = {"code": code, "message": message}
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
 
 
 async def _body(response: httpx2.Response) -> bytes | None:

@@ -60,6 +60,11 @@ MOST_ABOUT = 1_000
 MOST_TEXT = 256 * 1024
 """Characters of a result that is text."""
 
+_LONGER = 30.0
+"""Seconds for which an answer is waited for beyond a call's time: whoever called says that it is
+over.
+"""
+
 _RESERVED = range(-32768, -31999)
 _NOT_MADE = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH})
 
@@ -222,8 +227,9 @@ async def connected(spec: ServerSpec) -> AsyncIterator[Session]:
     screen = Screen()
     if spec.url:
         headers = {"Authorization": f"Bearer {os.environ[spec.token]}"} if spec.token else {}
+        timeout = httpx2.Timeout(30.0, read=spec.timeout + _LONGER)
         async with (
-            HttpClient(headers=headers, timeout=httpx2.Timeout(30.0, read=spec.timeout)) as http,
+            HttpClient(headers=headers, timeout=timeout) as http,
             Client(
                 screen.over(
                     streamable_http_client(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-WRONGS = ("drop", "hang", "page", "garbage", "refuse", "expired", "flood", "endless", "cut")
+WRONGS = ("drop", "hang", "page", "garbage", "refuse", "expired", "flood", "endless", "cut", "part")
 
 
 @dataclass
@@ -54,7 +54,7 @@ def hostile_http() -> Iterator[HostileHttp]:
                     names = [*WRONGS, "well", "long", "escapes"]
                     schema = {"type": "object"}
                     tools = [{"name": n, "inputSchema": schema, "annotations": hint} for n in names]
-                    once = [{"name": name, "inputSchema": schema} for name in ("pay", "buy")]
+                    once = [{"name": n, "inputSchema": schema} for n in ("pay", "buy", "later")]
                     self._say(message, {"tools": [*tools, *once]})
                 case "tools/call":
                     name = message["params"]["name"]
@@ -95,6 +95,13 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self._head("text/event-stream", 1 << 20)
                     self.wfile.write(b'data: {"jsonrpc": "2.0", "id"')
                     self.close_connection = True
+                case "part":
+                    self._head("application/json", 1 << 20)
+                    self.wfile.write(b'{"jsonrpc": "2.0", "id"')
+                    self.close_connection = True
+                case "later":
+                    told.released.wait()
+                    self._say(message, {"content": [{"type": "text", "text": "well"}]})
                 case "long":
                     content = [{"type": "text", "text": "y" * (3 << 20)}]
                     answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
@@ -14,6 +16,7 @@ from runtime.archive.stores import MemoryStore
 from runtime.base.spec.servers import ServerSpec
 from runtime.base.values import JobKey
 from runtime.tools.http import BETWEEN, HttpClient
+from tests.eventually import eventually
 from tests.servers.hostile_http import WRONGS, HostileHttp, hostile_http
 
 KEY = JobKey(batch="b", job="j")
@@ -31,6 +34,7 @@ SAID = {
         "the server web said: Connection closed",
     ),
     "cut": "the server web said: SSE stream ended without a response",
+    "part": "the server web said: ",
 }
 SECONDS = {"hang": 0.3, "endless": 3.0}
 
@@ -48,14 +52,20 @@ def server() -> Iterator[HostileHttp]:
 async def call(server: HostileHttp, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Call]:
     """Call a tool, as a statement's effect of its own."""
     monkeypatch.setenv("WEB_TOKEN", "t0ken")
+    async with calling(ServerSpec(name="web", url=server.url, token="WEB_TOKEN")) as call:
+        yield call
+
+
+@asynccontextmanager
+async def calling(spec: ServerSpec) -> AsyncIterator[Call]:
+    """Calls of a server's tools, by a worker's activities."""
     worker = ToolActivities(MemoryStore())
-    spec = ServerSpec(name="web", url=server.url, token="WEB_TOKEN")
     async with worker.open():
         question = ServersQuestion(key=KEY, servers=(spec,))
         listed = await ActivityEnvironment().run(worker.list_servers, question)
         tools = {tool.tool: tool for tool in listed.listings[0].tools}
 
-        async def call(name: str, effect: int) -> ToolResult:
+        async def call(name: str, effect: int, seconds: float | None = None) -> ToolResult:
             request = ToolRequest(
                 key=KEY,
                 turn=3,
@@ -63,7 +73,7 @@ async def call(server: HostileHttp, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
                 tool=name,
                 search_path="",
                 often=tools[name].effect,
-                timeout=SECONDS.get(name, 60.0),
+                timeout=seconds or SECONDS.get(name, 60.0),
                 server=spec,
                 digest=tools[name].digest,
             )
@@ -81,6 +91,30 @@ async def test_it_ends_a_call(call: Call, server: HostileHttp, name: str) -> Non
     assert (await call("well", 1)).value == "well"
     assert server.called == [name, "well"]
     assert server.tokens == {"Bearer t0ken"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["drop", "part"])
+async def test_a_connection_that_breaks_ends_no_other_call(
+    call: Call, server: HostileHttp, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    """A call of another job goes on beside it, also one that is made at most once."""
+    later = asyncio.create_task(call("later", 0, seconds=300.0))
+    await eventually(lambda: "later" in server.called, "the other call")
+    assert (await call(name, 1)).error_message.startswith(SAID[name])
+    server.released.set()
+    assert (await later).value == "well"
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+async def test_a_call_whose_time_is_the_servers(server: HostileHttp) -> None:
+    """That it is over is told as that, and not as a connection that was lost."""
+    spec = ServerSpec(name="web", url=server.url, timeout=1.0)
+    async with calling(spec) as call:
+        result = await call("hang", 0, seconds=spec.timeout)
+    said = "web.hang did not answer within 1 seconds"
+    assert (result.error_type, result.error_message) == ("TimeoutError", said)
 
 
 @pytest.mark.slow
