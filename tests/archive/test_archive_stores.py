@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import random
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -142,6 +144,22 @@ def test_an_s3_store_tells_the_whole_address(url: str, told: str) -> None:
     assert str(S3Store.from_url(url)) == told
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("lock=COMPLIANCE&lock_days=99999999999", "lock_days a number of days from 1 to 36500"),
+        ("lock=COMPLIANCE&lock_days=0", "lock_days a number of days from 1 to 36500"),
+        ("lock=COMPLIANCE&lock_days=²", "lock_days a number of days from 1 to 36500"),
+        ("sse=\udcff", "is no archive store: it is no UTF-8"),
+    ],
+)
+def test_an_address_of_s3_that_is_none(query: str, said: str) -> None:
+    """Refused before anything is asked."""
+    with pytest.raises(InputError, match=said):
+        S3Store.from_url(f"s3://b/p?region=x&{query}")
+
+
 class ListsAPart:
     """A client of S3 whose server says that there is more, and not where."""
 
@@ -162,13 +180,20 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
 
 
-def answered(body: bytes) -> S3Store:
-    """A store whose server answers everything with status 200 and these bytes."""
+def answered(*bodies: bytes, **headers: str) -> S3Store:
+    """A store whose server answers everything with status 200 and the next of these bytes, at last
+    always the same.
+    """
     store = S3Store.from_url("s3://bucket/a?region=us-east-1&endpoint_url=http://127.0.0.1:9")
+    left = list(bodies)
 
     def answer(**_: object) -> AWSResponse:
-        raw = HTTPResponse(io.BytesIO(body), preload_content=False)
-        return AWSResponse("http://127.0.0.1:9", 200, HTTPHeaders(), raw)
+        body = left.pop(0) if len(left) > 1 else left[0]
+        raw = HTTPResponse(io.BytesIO(body), headers=headers, preload_content=False)
+        told = HTTPHeaders()
+        for name, value in headers.items():
+            told[name] = value
+        return AWSResponse("http://127.0.0.1:9", 200, told, raw)
 
     store._client.meta.events.register("before-send.s3", answer)
     return store
@@ -199,6 +224,31 @@ def test_what_is_no_answer_of_s3_is_no_empty_archive(body: bytes) -> None:
     for call in calls:
         with pytest.raises(ArchiveError, match="what answers for s3://bucket is no S3"):
             call()
+
+
+@pytest.mark.usefixtures("credentials")
+def test_a_listing_with_a_time_that_is_none() -> None:
+    """An error of the archive, on one line."""
+    entry = b"<Contents><Key>a/k</Key><LastModified>soon</LastModified></Contents>"
+    store = answered(LISTING % (b"<IsTruncated>false</IsTruncated>" + entry))
+    with pytest.raises(ArchiveError, match=r'^cannot list .*Invalid timestamp "soon"'):
+        list(store.list(""))
+
+
+@pytest.mark.usefixtures("credentials")
+def test_what_changed_on_its_way_is_asked_for_again() -> None:
+    """By the checksum that S3 sends with it."""
+    checksum = base64.b64encode(zlib.crc32(b"data").to_bytes(4, "big")).decode()
+    store = answered(b"dat!", b"data", **{"ETag": "1", "x-amz-checksum-crc32": checksum})
+    assert store.get("key") == b"data"
+
+
+@pytest.mark.usefixtures("credentials")
+def test_a_bucket_that_can_have_no_such_name_is_told_on_one_line() -> None:
+    """botocore takes two."""
+    with pytest.raises(ArchiveError, match="Invalid bucket name") as told:
+        S3Store.from_url("s3://B!/p?region=us-east-1").get("key")
+    assert "\n" not in str(told.value)
 
 
 @pytest.mark.usefixtures("credentials")

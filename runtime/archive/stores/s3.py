@@ -43,6 +43,8 @@ _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 _CONNECT_TIMEOUT_S = 5
 _READ_TIMEOUT_S = 30
+_MOST_LOCK_DAYS = 36_500
+"""As S3 takes them."""
 _TAKEN = {"PreconditionFailed", "412"}
 _NO_BUCKET = "NoSuchBucket"
 _MISSING = {"NoSuchKey", "404", "NotFound"}
@@ -74,10 +76,14 @@ class S3Store:
         """The store at an ``s3://`` address.
 
         Raises:
-            InputError: for an unknown option or a missing bucket.
+            InputError: for an unknown option, a missing bucket, or what is no text.
             ArchiveError: if no client can be made (no such profile, no region where one is needed).
         """
         parts = urlsplit(url)
+        try:
+            url.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{url!r} is no archive store: it is no UTF-8") from None
         options = dict(parse_qsl(parts.query))
         unknown = options.keys() - _OPTIONS
         if unknown or not parts.netloc:
@@ -261,18 +267,20 @@ class S3Store:
                         f" {self._bucket!r} at {self._client.meta.endpoint_url}"
                     ) from error
                 if attempt == _TRIES or not _passing(error):
-                    raise ArchiveError(
-                        f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}"
-                    ) from error
-            except (BotoCoreError, OSError) as error:
+                    raise self._failed(what, error) from error
+            # botocore raises what Python does where an answer has a number or a time that is none.
+            except (BotoCoreError, OSError, ValueError) as error:
                 if attempt == _TRIES or not _connection(error):
-                    raise ArchiveError(
-                        f"cannot {what} s3://{self._bucket}/{self._prefix}: {error}"
-                    ) from error
+                    raise self._failed(what, error) from error
             # Jittered, or the workers that one overload hit would come back together.
             time.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
         raise AssertionError("unreachable")
+
+    def _failed(self, what: str, error: Exception) -> ArchiveError:
+        # botocore tells of some mistakes on several lines.
+        told = " ".join(str(error).split())
+        return ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {told}")
 
 
 def _without_user(options: dict[str, str]) -> dict[str, str]:
@@ -314,9 +322,14 @@ def _put_arguments(url: str, options: dict[str, str]) -> Callable[[], dict[str, 
         )
     if "lock" not in options:
         return lambda: fixed
-    if options["lock"] not in {"COMPLIANCE", "GOVERNANCE"} or not options["lock_days"].isdigit():
-        raise InputError(f"{url!r}: lock is COMPLIANCE or GOVERNANCE, lock_days a number of days")
-    days = timedelta(days=int(options["lock_days"]))
+    text = options["lock_days"]
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+    if options["lock"] not in {"COMPLIANCE", "GOVERNANCE"} or not 1 <= number <= _MOST_LOCK_DAYS:
+        raise InputError(
+            f"{url!r}: lock is COMPLIANCE or GOVERNANCE, lock_days a number of days from 1 to"
+            f" {_MOST_LOCK_DAYS}"
+        )
+    days = timedelta(days=number)
     # Made at each write: a date that was fixed at start would shorten as a worker grows old.
     return lambda: (
         fixed
@@ -349,11 +362,14 @@ def _passing(error: ClientError) -> bool:
 
 
 def _connection(error: Exception) -> bool:
-    """Connection trouble and timeouts, and not a mistake in the settings (no credentials, no
-    region).
+    """Connection trouble, timeouts and bytes that changed on their way, and not a mistake in the
+    settings (no credentials, no region).
     """
     name = type(error).__name__
     return isinstance(error, OSError) or any(
         word in name
-        for word in ("Connection", "Timeout", "HTTPClient", "Response", "Endpoint", "Incomplete")
+        for word in (
+            *("Connection", "Timeout", "HTTPClient", "Response", "Endpoint", "Incomplete"),
+            "Checksum",
+        )
     )
