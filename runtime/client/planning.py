@@ -95,6 +95,11 @@ async def check_archive(control: Control, batch: str) -> None:
     # Whoever started a workflow of that name without it was none of Holdfast's clients.
     if other and other != await asyncio.to_thread(archive_id, control.store):
         where = await description.memo_value("store", default="another store")
+        if where == str(control.store):
+            raise InputError(
+                f"batch {batch!r} had its archive in {where}, and what is there now is another one"
+                " that was made since: put the batch's archive back there, or name another batch"
+            )
         raise InputError(
             f"batch {batch!r} has its archive in {where}, and this command would use"
             f" {control.store}: name the batch's archive ('store' in the jobs file, --store or"

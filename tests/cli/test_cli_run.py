@@ -1,6 +1,7 @@
 """``holdfast run``: what it starts, what it prints, how it exits."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -230,7 +231,9 @@ def test_bad_input_exits_2(cli: CommandLine) -> None:
 
 
 def test_another_archive_is_refused(cli: CommandLine, tmp_path: Path) -> None:
-    """A batch has one archive: the same file with another --store is an error that names both."""
+    """A batch has one archive: the same file with another --store is an error that names both, and
+    one in whose place another was made is told as gone.
+    """
     cli.write("good.yaml", script("finish(1)"))
     file = cli.jobs("id: a, model: scripted/good.yaml", batch="stores")
     assert cli("run", file, "--store", tmp_path / "one").code == 0
@@ -241,6 +244,10 @@ def test_another_archive_is_refused(cli: CommandLine, tmp_path: Path) -> None:
         f"has its archive in {tmp_path / 'one'}, and this command would use {tmp_path / 'two'}"
         in other.err
     )
+    shutil.rmtree(tmp_path / "one")
+    gone = cli("run", file, "--store", tmp_path / "one")
+    assert gone.code == 2
+    assert f"had its archive in {tmp_path / 'one'}, and what is there now is another" in gone.err
 
 
 def test_a_sleeping_job_is_told_of_once(cli: CommandLine) -> None:
