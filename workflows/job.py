@@ -56,6 +56,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
     from workflows.patches import (
+        ALIKE,
         CENTS,
         EARLIER,
         EXACT,
@@ -183,6 +184,7 @@ class JobWorkflow(Ordered):
                 exact=patched(EXACT),
                 natural=patched(NATURAL),
                 faithful=patched(FAITHFUL),
+                alike=patched(ALIKE),
             )
             if statement is not None:
                 await self.execute(statement)

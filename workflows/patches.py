@@ -54,8 +54,13 @@ UNREAD = "a-record-without-a-reading-had-no-news"
 what it showed.
 """
 
+ALIKE = "statements-are-alike-by-any-name"
+"""In a statement ``re`` is the same by another name, the value of ``or`` and ``and`` goes by what
+an object says of its truth, and a class with a ``__ne__`` that nobody would call is refused.
+"""
+
 AT_START = (
-    *(UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
+    *(ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
     *(STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.syntax import tree_of
@@ -33,6 +34,8 @@ _MOST_CHARS = 200_000
 """Longer statements are run as they are: the parser would take long."""
 
 _ENUM = "holdfast_enum"
+_OF_ITS_PLACE = (ast.Await, ast.NamedExpr, ast.Yield, ast.YieldFrom)
+"""Expressions that mean something else in a function of their own."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,12 @@ def lower(
     writes: bool = True,
     natural: bool = True,
     faithful: bool = True,
+    alike: bool = True,
 ) -> Lowered:
     """``source`` in terms of what the interpreter has, and of the pieces that the session had
     ``before``. ``names`` are those of the job's MCP servers, and ``OutcomeUnknown`` if it knows
-    that; ``functions`` what it can call of the job. Without ``writes``, ``natural`` and
-    ``faithful`` it is lowered as for runs from before the patches of those names.
+    that; ``functions`` what it can call of the job. Without ``writes``, ``natural``, ``faithful``
+    and ``alike`` it is lowered as for runs from before the patches of those names.
 
     What the host's parser does not take is left as it is.
     """
@@ -83,6 +87,9 @@ def lower(
             "_truth" in before or "__len__" in source or "__bool__" in source
         )
         lowering.lengths = lowering.lengths or lowering.truths
+        lowering.alike = faithful and alike
+        # Once re has another name, any object may be it.
+        lowering.regex = lowering.alike and ("_regex" in before or shape.renames(nodes, "re"))
         # A statement's own variable of a server's name hides the server, as it would in Python.
         lowering.names = names - shape.bound(nodes) if names else names
         if natural:
@@ -146,6 +153,7 @@ class _Lowering(ast.NodeVisitor):
         self._eaten: set[int] = set()
         self._bare: set[int] = set()
         self.loads = self.lengths = self.enums = self.truths = False
+        self.alike = self.regex = False
         self.names: frozenset[str] = frozenset()
         self.functions: frozenset[str] = frozenset()
         self.caught: frozenset[str] = frozenset()
@@ -154,6 +162,7 @@ class _Lowering(ast.NodeVisitor):
         self.expressions = False
         self._called_names: set[int] = set()
         self._compared: set[int] = set()
+        self._only_tested: set[int] = set()
         self._around_nodes: dict[int, tuple[str, str]] = {}
 
     def learn(
@@ -163,7 +172,8 @@ class _Lowering(ast.NodeVisitor):
         bound = {shape.binds(node) for node in nodes}
         self.functions = functions - bound
         self.renamed = shape.only_looped(nodes, functions & bound)
-        self.expressions = "re" not in bound and ("re." in self.source or "_patterns" in before)
+        known = "re." in self.source or "_patterns" in before or self.regex
+        self.expressions = "re" not in bound and known
         self.caught = frozenset(
             node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name
         )
@@ -216,11 +226,13 @@ class _Lowering(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import) -> None:
         """``import a, b as c``: supplied modules are assigned."""
-        if not any(_supplied(alias.name) for alias in node.names):
+        if not any(_supplied(alias.name) or self._is_regex(alias) for alias in node.names):
             return
         parts: list[str] = []
         for alias in node.names:
-            if not _supplied(alias.name):
+            if self._is_regex(alias):
+                parts.append(f"{alias.asname} = {self._regex()}")
+            elif not _supplied(alias.name):
                 parts.append("import " + _alias(alias))
             elif alias.asname:
                 parts.append(f"{alias.asname} = {self._module(alias.name)}")
@@ -238,6 +250,12 @@ class _Lowering(ast.NodeVisitor):
             return
         if self.natural and module == "pathlib":
             self._paths(node)
+            return
+        if self.alike and module == "re":
+            # In parentheses: behind a semicolon ``match = ...`` is no assignment to Monty's parser.
+            names = "".join(f"{alias.asname or alias.name}, " for alias in node.names)
+            values = "".join(f"{self._regex(alias)}, " for alias in node.names)
+            self.edit(self.text.start(node), self.text.end(node), f"({names}) = ({values})")
             return
         ours = [
             alias
@@ -269,6 +287,14 @@ class _Lowering(ast.NodeVisitor):
             text = f"from pathlib import {', '.join(names)}"
             self.edit(self.text.start(node), self.text.end(node), text)
 
+    def _is_regex(self, alias: ast.alias) -> bool:
+        return self.alike and alias.name == "re" and alias.asname not in (None, "re")
+
+    def _regex(self, alias: ast.alias | None = None) -> str:
+        """``re``, or something of it, under a name by which its calls are not known."""
+        self.need("_regex")
+        return "holdfast_regex" if alias is None else f"holdfast_regex.{alias.name}"
+
     def _module(self, name: str) -> str:
         self.need(name)
         return supplied.variable(name)
@@ -287,6 +313,7 @@ class _Lowering(ast.NodeVisitor):
                 writes=self.writes,
                 natural=self.natural,
                 faithful=self.faithful,
+                alike=self.alike,
             )
             self.need(*plain.pieces)
             self.edit(self.text.start(node), self.text.end(node), plain.source)
@@ -372,6 +399,7 @@ class _Lowering(ast.NodeVisitor):
         inner.truths, inner.names, inner.functions = self.truths, self.names, self.functions
         inner.expressions, inner.caught = self.expressions, self.caught
         inner.renamed, inner.values = self.renamed, self.values
+        inner.alike, inner.regex = self.alike, self.regex
         inner.visit(tree_of(text))
         return inner.result() if inner.edits else Lowered(text)
 
@@ -588,10 +616,39 @@ class _Lowering(ast.NodeVisitor):
     def _tested(self, *tests: ast.expr) -> None:
         for test in tests if self.truths else ():
             if isinstance(test, ast.BoolOp):
+                self._only_tested.add(id(test))
                 self._tested(*test.values)
             elif isinstance(test, stand_ins.OBJECTS):
                 self.need("_truth")
                 self._around_nodes[id(test)] = ("holdfast_truth(", ")")
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        """``stack or other``, whose value is the first if that is true."""
+        pairs = list(pairwise(node.values))
+        joints = [self.source[self.text.end(a) : self.text.start(b)] for a, b in pairs]
+        if (
+            not (self.truths and self.alike)
+            or id(node) in self._only_tested
+            or not any(
+                isinstance(one, (*stand_ins.OBJECTS, ast.BoolOp)) for one in node.values[:-1]
+            )
+            # What would be another's in a function of its own, or hide the word.
+            or any(
+                isinstance(part, _OF_ITS_PLACE) for one in node.values[1:] for part in ast.walk(one)
+            )
+            or any("#" in joint for joint in joints)
+        ):
+            self.generic_visit(node)
+            return
+        self.need("_values")
+        word = "or" if isinstance(node.op, ast.Or) else "and"
+        self.edit(self.text.start(node), self.text.start(node), f"holdfast_{word}(")
+        self.visit(node.values[0])
+        for (before, after), joint in zip(pairs, joints, strict=True):
+            at = self.text.end(before) + joint.index(word)
+            self.edit(at, at + len(word), ", lambda:")
+            self.visit(after)
+        self.edit(self.text.end(node), self.text.end(node), ")")
 
     def visit_Starred(self, node: ast.Starred) -> None:
         """As a loop."""
@@ -663,6 +720,8 @@ class _Lowering(ast.NodeVisitor):
             answered = stand_ins.NATURAL_METHODS.get(function.attr, answered)
             if self.faithful:
                 answered = stand_ins.FAITHFUL_METHODS.get(function.attr, answered)
+            if self.regex:
+                answered = stand_ins.REGEX_METHODS.get(function.attr, answered)
             if function.attr == "read_text" and node.args and not of_type:
                 answered = ("_reads", "holdfast_reads_text", "")
         # An encoding may stand in its place; in ``Path.write_text(path, text)`` it is the text.
@@ -834,6 +893,11 @@ class _Lowering(ast.NodeVisitor):
         if methods & stand_ins.TRUTHS:
             self.need("_truth", "_len")
         ignored = sorted(methods & stand_ins.NEVER_CALLED)
+        if self.alike:
+            ignored += [item.name for item in node.body if shape.tells_unequal(item)]
+            # A name of the class's is none in a function of an expression's own.
+            parts = [item for item in node.body if not isinstance(item, ast.FunctionDef)]
+            self._only_tested.update(id(one) for item in parts for one in ast.walk(item))
         if ignored:
             told = f"{node.name}.{ignored[0]} would not be called: {stand_ins.NOT_CALLED}"
             first = node.decorator_list[0] if node.decorator_list else None

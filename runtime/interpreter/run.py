@@ -239,6 +239,7 @@ class StatementRun:
     writes: bool = True
     natural: bool = True
     faithful: bool = True
+    alike: bool = True
     spent_ms: int = 0
     parts: list[tuple[str, str]] = field(default_factory=list)
     exception: ExceptionInfo | None = None
@@ -267,6 +268,7 @@ class StatementRun:
             writes=self.writes,
             natural=self.natural,
             faithful=self.faithful,
+            alike=self.alike,
         )
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:

@@ -46,6 +46,31 @@ def binds(node: ast.AST) -> str:
     return (node.name or "") if isinstance(node, _NAMING) else ""
 
 
+def renames(nodes: Sequence[ast.AST], module: str) -> bool:
+    """Whether a statement imports a module, or something of it, by another name than its own."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and node.module == module)
+        or (
+            isinstance(node, ast.Import)
+            and any(one.name == module and one.asname not in (None, module) for one in node.names)
+        )
+        for node in nodes
+    )
+
+
+def tells_unequal(item: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """Whether it is a method ``__ne__`` that does more than to deny something."""
+    if not isinstance(item, ast.FunctionDef) or item.name != "__ne__":
+        return False
+    last = item.body[-1]
+    denies = (
+        isinstance(last, ast.Return)
+        and isinstance(last.value, ast.UnaryOp)
+        and isinstance(last.value.op, ast.Not)
+    )
+    return not (denies and len(item.body) <= 2)
+
+
 def of_the_class(item: ast.stmt) -> TypeGuard[ast.FunctionDef]:
     """Whether a static or class method, which is called on the class."""
     return isinstance(item, ast.FunctionDef) and any(

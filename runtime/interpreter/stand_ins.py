@@ -101,6 +101,12 @@ FAITHFUL_METHODS = {
 }
 """And what a run by the patch ``FAITHFUL`` has."""
 
+REGEX_METHODS = {
+    "sub": ("_regex", "holdfast_regex_sub", ", False"),
+    "subn": ("_regex", "holdfast_regex_sub", ", True"),
+}
+"""And one by the patch ``ALIKE`` where ``re`` has another name."""
+
 TRUTHS = frozenset({"__bool__", "__len__"})
 """Methods by which an object says whether it is true."""
 

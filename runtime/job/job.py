@@ -561,9 +561,10 @@ class Job:
         exact: bool = True,
         natural: bool = True,
         faithful: bool = True,
+        alike: bool = True,
     ) -> JobStatement | None:
-        """The statement that the reply asks for; ``writes``, ``natural`` and ``faithful``
-        are as in ``JobStatement``, ``exact`` as in ``SubJobs.asked``.
+        """The statement that the reply asks for; ``writes``, ``natural``, ``faithful`` and
+        ``alike`` are as in ``JobStatement``, ``exact`` as in ``SubJobs.asked``.
 
         Without one, the model is told what is wrong or that nobody is there.
         """
@@ -593,6 +594,7 @@ class Job:
             writes=writes,
             natural=natural,
             faithful=faithful,
+            alike=alike,
         )
 
     def record(self, statement: JobStatement, now: float, asleep: float | None = None) -> None:

@@ -37,8 +37,8 @@ PATH_CHARS = 200
 class JobStatement:
     """A statement between its stretches and effects. ``now`` is workflow time in seconds, ``lend``
     has a budget for a sub-job (None: it may start none). ``writes``: files as Python does; False
-    for histories of before the patch ``WRITES``. ``natural`` and ``faithful`` are the same of
-    the patches ``NATURAL`` and ``FAITHFUL``.
+    for histories of before the patch ``WRITES``. ``natural``, ``faithful`` and ``alike`` are the
+    same of the patches ``NATURAL``, ``FAITHFUL`` and ``ALIKE``.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class JobStatement:
         writes: bool = True,
         natural: bool = True,
         faithful: bool = True,
+        alike: bool = True,
     ) -> None:
         self._desk = desk
         self.tool_call_id = tool_call_id
@@ -78,6 +79,7 @@ class JobStatement:
             writes=writes,
             natural=natural,
             faithful=faithful,
+            alike=alike,
         )
 
     def checks(self, bounded: Callable[[], bool]) -> None:
@@ -213,6 +215,7 @@ def _run(
     writes: bool,
     natural: bool,
     faithful: bool,
+    alike: bool,
 ) -> StatementRun:
     """The run of a statement, which goes on from the desk's session."""
     names = {tool.name for tool in desk.spec.tools}
@@ -233,6 +236,7 @@ def _run(
         writes=writes,
         natural=natural,
         faithful=faithful,
+        alike=alike,
         shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
     )
 

@@ -58,7 +58,44 @@ for text, form in (("x", "%H:%M"), ("2024-13-01", "%Y-%m-%d")):
 """
 
 
-@pytest.mark.parametrize("source", [TRUTHS, TIMES])
+VALUES = """
+class Stack:
+    def __init__(self, *items):
+        self.items = items
+    def __len__(self):
+        return len(self.items)
+    def __repr__(self):
+        return f"Stack{self.items}"
+    least = 1
+    most = least or 2
+    def of(self, other):
+        return self or other
+e, f = Stack(), Stack(1)
+print(e or "other", e and "x", f or "other", f and "x", (e) or (f), e or f or 1 / 0, f"{e or 'z'}")
+print(e.of(5), f.of(5), e or not e, (e or f) and 3, f and e or 7, None or e or 0, (e or
+    f), [x or 1 for x in (e, f, 0, 2)], 1 < 2 and e, e or {"a": e or 5}, e or "a" "b")
+def first(a=None):
+    a = a or e or "d"
+    n = 5
+    return a, e or n
+print(first(), first(f), first(e), (q := e) or 4, (lambda v: v or "none")(e))
+if e or f:
+    print(sorted([f, e], key=lambda s: s and 1 or 0))
+"""
+
+DENIES = """
+class P:
+    def __init__(self, x):
+        self.x = x
+    def __eq__(self, other):
+        return self.x == other.x
+    def __ne__(self, other):
+        return not self == other
+print(P(1) != P(1), P(1) != P(2), P(1) == P(1))
+"""
+
+
+@pytest.mark.parametrize("source", [TRUTHS, TIMES, VALUES, DENIES])
 def test_a_statement_prints_what_python_prints(source: str, tmp_path: Path) -> None:
     """Live and replayed."""
     assert_prints_the_same(source, tmp_path)
@@ -77,7 +114,7 @@ def test_objects_have_their_truth_in_later_statements(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("head", ["", "from enum import Enum\n"])
-@pytest.mark.parametrize("method", ["__setattr__", "__new__", "__format__", "__iadd__"])
+@pytest.mark.parametrize("method", ["__setattr__", "__new__", "__format__", "__iadd__", "__ne__"])
 def test_a_method_that_nobody_would_call_is_refused(method: str, head: str, tmp_path: Path) -> None:
     """As its class is made, at its line, and not by another result."""
     base = "(Enum)" if head else ""
@@ -109,3 +146,7 @@ def test_a_run_of_before_has_it_as_it_was() -> None:
     refused = "class A:\n    def __new__(cls): pass"
     assert lower(refused, faithful=False).source == refused
     assert told("no such group", faithful=False) == "no such group"
+    assert "_values" in lower(VALUES).pieces
+    assert "_values" not in lower(VALUES, alike=False).pieces
+    unequal = "class A:\n    def __ne__(self, other): return 1"
+    assert lower(unequal, alike=False).source == unequal

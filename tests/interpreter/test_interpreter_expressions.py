@@ -141,3 +141,66 @@ def test_ascii_is_read_as_python_reads_it(tmp_path: Path) -> None:
     assert execution.exception is not None
     assert execution.exception.message == ("re.ASCII does not read \\W here: write the characters")
     assert "_ascii" not in lower(source, faithful=False).pieces
+
+
+RENAMED = """
+import json, re as rx
+import re
+for line in ["abc\\n", "de f\\n"]:
+    m = rx.match(r"(\\w+)$", line)
+    print(m and m.group(1))
+print(rx.sub(r"(a)(b)", r"\\2\\n\\1", "abab"), rx.sub(r"b$", lambda m: m.group() + "!", "ab\\n"))
+print(rx.subn("a$", r"\\t", "a\\n"), rx.subn("a", lambda m: "q", "aba", count=1))
+print(re.sub("a$", "x", "ba\\n"), re.compile("a$").sub(r"\\n", "ba\\n"))
+print([m.span() for m in rx.finditer(r"a b # c", "ab", rx.VERBOSE)], rx.findall(r"\\w", "é_a", rx.A))
+print(rx.split(r"\\s+", "a b c", 1), rx.split(r"\\s+", "a b c", maxsplit=1), rx.I | rx.M == re.I | re.M)
+print(rx.fullmatch(pattern="a", string="a").group(), rx.search("B", "abc", flags=rx.I).group())
+p = rx.compile(r"x$", rx.M)
+print(p.pattern, p.findall("x\\nx\\n"), rx.match(p, "x\\n").span(), isinstance(p, rx.Pattern))
+try:
+    rx.compile("(")
+except rx.error:
+    print("bad", list(map(rx.escape, ["a.", "b"])))
+"""
+
+ALONE = """
+from re import IGNORECASE, Pattern, compile as rc, error, findall, finditer, match, search, sub
+print(sub(r"(a)(b)", r"\\2\\n\\1", "abab"), findall(r"\\w+$", "a b\\n"), rc("a$").search("ba\\n"))
+print(match(r"(\\w+)$", "abc\\n").group(1), search("A", "ba", IGNORECASE).span())
+print([m.group() for m in finditer("a", "aba")], next(finditer("a", "aba")).span())
+print(f"{sub('a$', 'x', 'a')!r}")
+def both(p: Pattern) -> bool:
+    from re import fullmatch
+    return bool(fullmatch("a", "a") and fullmatch(p, "a\\n"))
+print(both(rc("a$")))
+try:
+    rc("(")
+except error:
+    print("bad")
+"""
+
+
+@pytest.mark.parametrize("source", [RENAMED, ALONE])
+def test_re_is_the_same_by_another_name(source: str, tmp_path: Path) -> None:
+    """As a module, and its functions by themselves."""
+    assert_prints_the_same(source, tmp_path)
+
+
+def test_re_is_the_same_in_later_statements(tmp_path: Path) -> None:
+    """By the names that one before has made."""
+    loop = PlainLoop(
+        tmp_path,
+        statements(
+            "import re as rx\nfrom re import match",
+            r"print(match('a$', 'a\n').span(), rx.sub('a$', lambda m: 'b', 'a\n'))",
+        ),
+    )
+    assert loop.run().replayed().executions[1].stdout == "(0, 1) b\n\n"
+
+
+def test_re_has_its_own_name_or_is_as_it_was_in_a_run_of_before() -> None:
+    """The module's own import is no other name."""
+    assert "_regex" not in lower("import re\nre.sub('a', 'b', 'c')").pieces
+    for source in ("import re as rx", "from re import match"):
+        assert "_regex" in lower(source).pieces
+        assert lower(source, alike=False).source == source

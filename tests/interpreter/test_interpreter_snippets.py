@@ -66,10 +66,12 @@ def test_the_corpus_is_large_and_most_of_it_runs() -> None:
             "_patterns",
             "_plainly",
             "_reads",
+            "_regex",
             "_round",
             "_template",
             "_truth",
             "_types",
+            "_values",
             "_writes",
         ]
     ),

@@ -54,6 +54,12 @@ finish('empty' if not Pile() else 'true')
 """
 
 
+ALIKE = """
+from re import findall
+finish(findall('a$', 'a\\n'))
+"""
+
+
 async def test_a_job_of_before_has_what_functions_made_then(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +101,17 @@ async def test_a_job_of_before_has_objects_that_are_all_true(
         then.setattr(workflow, "patched", lambda _: False)
         assert await result(stage, FAITHFUL) == "true"
     assert await result(stage, FAITHFUL) == "empty"
+    await stage.replay_all()
+
+
+async def test_a_job_of_before_has_another_re_by_another_name(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its history has what came of it, and replays."""
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        assert await result(stage, ALIKE) == []
+    assert await result(stage, ALIKE) == ["a"]
     await stage.replay_all()
 
 
