@@ -56,16 +56,19 @@ class FailedAttempts:
         """With one more that has failed, with an error in words."""
         return FailedAttempts(self.spent + spent, self.archived + 1, last)
 
-    def line(self) -> str:
+    def line(self, wait: float | None = None) -> str:
         """``7 failed attempts used 1,050,000 tokens and $1.0500 within 2m; the last: ServerError:
-        Oops (HTTP 500)``.
+        Oops (HTTP 500)``. The ``wait`` that would follow, and is in what they used, is told apart.
         """
         spent = self.spent
         about = "" if spent.usage.reported else "about "
         used = f"used {about}{counted(spent.usage.total, 'token')} and ${spent.cost_usd:.4f}"
-        took = f" within {format_duration(round(spent.seconds))}" if spent.seconds >= 1 else ""
+        seconds = max(spent.seconds - (wait or 0.0), 0.0)
+        took = f" within {format_duration(round(seconds))}" if seconds >= 1 else ""
+        after = format_duration(round(wait)) if wait is not None and wait >= 1 else ""
+        more = f", and another was to follow after {after}" if after else ""
         last = f"; the last: {self.last}" if self.last else ""
-        return f"{counted(spent.attempts, 'failed attempt')} {used}{took}{last}"
+        return f"{counted(spent.attempts, 'failed attempt')} {used}{took}{more}{last}"
 
 
 def failed_attempts(

@@ -313,7 +313,7 @@ class ModelTurn:
         ):
             return None
         return ApplicationError(
-            failed.line(),
+            failed.line(wait),
             self._call.booked + spent,
             type=BUDGET_SPENT,
             non_retryable=True,

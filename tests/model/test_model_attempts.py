@@ -8,6 +8,7 @@ import pytest
 from model_calls import RUN, START, Job, anthropic_server, attempt, model_at, openai_server, run
 from temporalio.exceptions import ApplicationError
 
+from activities._failed_attempts import FailedAttempts
 from activities._under_way import break_off
 from activities._worst_case import LEAST_REPLY
 from activities.contracts import Left, TurnCall, TurnReply
@@ -223,6 +224,21 @@ async def test_spent_attempts_end_the_call() -> None:
     assert third.message.startswith("3 failed attempts used 450,030 tokens and $1.1253")
     assert third.message.endswith("; the last: ServerError: Broke")
     assert told(third).attempts == asked == 3
+
+
+def test_a_wait_that_is_not_waited_for_is_told_as_that() -> None:
+    """A provider asks for longer than the job has: nothing took that time."""
+    day, last = 86_400.0, "RateLimitError: Later (HTTP 429)"
+    one = FailedAttempts().more(Failed(attempts=1, seconds=day + 0.2), last)
+    assert one.line(day) == (
+        "1 failed attempt used 0 tokens and $0.0000, and another was to follow after 1d; the last:"
+        f" {last}"
+    )
+    two = one.more(Failed(attempts=1, seconds=62.0), last)
+    assert two.line(2.0).startswith(
+        "2 failed attempts used 0 tokens and $0.0000 within 1d1m, and another was to follow after 2s"
+    )
+    assert "within 1d1m2s; the last" in two.line()
 
 
 async def test_the_budget_is_checked_before_an_attempt() -> None:
