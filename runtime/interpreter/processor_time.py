@@ -8,6 +8,7 @@ took.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -21,15 +22,44 @@ LOOK_SECONDS = 0.1
 What one has computed beyond its limit by then is lost.
 """
 
+ORPHAN_SECONDS = 30.0
+"""What one may compute beyond its limit before the kernel kills it, by itself: its worker may have
+been killed, and then nobody looks.
+"""
+
 
 if sys.platform == "linux":
+    import resource
 
     def _seconds(pid: int) -> float:
         # CPUCLOCK_SCHED of a process (clock_getcpuclockid(3)): nanoseconds, where /proc/PID/stat
         # counts in hundredths.
         return time.clock_gettime((~pid << 3) | 2)
 
+    @contextlib.contextmanager
+    def _outlived(pid: int, end: float) -> Iterator[None]:
+        """Within the block, the kernel kills the process once it has computed until ``end``."""
+        before = None
+        # It may have ended, or this process may have no right to.
+        with contextlib.suppress(OSError, ValueError):
+            before = resource.prlimit(pid, resource.RLIMIT_CPU)
+            hard = before[1]
+            wanted = math.ceil(end)
+            bounded = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.prlimit(pid, resource.RLIMIT_CPU, (bounded, hard))
+        try:
+            yield
+        finally:
+            # What it computes for others afterwards has limits of its own.
+            if before is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    resource.prlimit(pid, resource.RLIMIT_CPU, before)
+
 else:
+
+    @contextlib.contextmanager
+    def _outlived(pid: int, end: float) -> Iterator[None]:
+        yield
 
     def _seconds(pid: int) -> float:
         import psutil
@@ -75,18 +105,19 @@ class Stopwatch:
 class Limit:
     """How much a process may compute from now on.
 
-    ``struck`` tells that it was killed for computing more.
+    ``end`` is the processor time at which it ends, in seconds; ``struck`` tells that it was killed
+    for computing more.
     """
 
     def __init__(self, pid: int, seconds: float) -> None:
         self.pid = pid
         self.struck = False
-        self._end = processor_seconds(pid) + seconds
+        self.end = processor_seconds(pid) + seconds
 
     def look(self) -> None:
         """Kill the process if it has computed more."""
         with contextlib.suppress(ProcessLookupError):
-            if not self.struck and processor_seconds(self.pid) > self._end:
+            if not self.struck and processor_seconds(self.pid) > self.end:
                 self.struck = True
                 os.kill(self.pid, signal.SIGKILL)
 
@@ -112,7 +143,8 @@ class Watchdog:
                 self._thread.start()
             self._changed.notify()
         try:
-            yield limit
+            with _outlived(pid, limit.end + ORPHAN_SECONDS):
+                yield limit
         finally:
             # Under the same lock as the killing: afterwards the process may be another statement's.
             with self._changed:
