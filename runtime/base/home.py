@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.base.errors import InputError
+from runtime.base.owners import is_another_users
 from runtime.base.places import expanded
 
 VARIABLE = "HOLDFAST_HOME"
@@ -142,8 +143,7 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
 def _check_own(path: Path) -> None:
     """See that no other user puts things in a directory, such as a database that all may read."""
     about = path.stat()
-    # Root may write everywhere anyway.
-    if about.st_uid not in {os.geteuid(), 0}:
+    if is_another_users(about):
         raise InputError(
             f"the state directory {path} is another user's: name one of your own with {VARIABLE}"
         )

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from runtime.base.errors import InputError
 from runtime.base.home import Home, state_home
+from runtime.base.owners import is_another_users
 from runtime.base.places import read_regular
 
 KEY = "HOLDFAST_KEY"
@@ -113,8 +114,7 @@ def _make(path: Path) -> None:
 
 def _check_private(path: Path) -> None:
     about = path.stat()
-    # Root may read and write every file of this user anyway.
-    if about.st_uid not in {os.geteuid(), 0}:
+    if is_another_users(about):
         raise InputError(
             f"the key {path} is another user's: name a state directory of your own with"
             " HOLDFAST_HOME"

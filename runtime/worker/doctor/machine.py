@@ -19,6 +19,7 @@ from runtime.base.disk_room import Room, room_on
 from runtime.base.errors import InputError
 from runtime.base.home import Home
 from runtime.base.kept_bytes import KEPT_BYTES, kept_bytes
+from runtime.base.owners import is_another_users
 from runtime.base.plurals import counted
 from runtime.base.roles import EVERY, Role, Roles, key_names
 from runtime.sandbox.sizes import told_bytes
@@ -93,8 +94,7 @@ def _private(home: Home) -> Iterator[Path]:
 
 def _others_may(path: Path) -> bool:
     about = path.stat()
-    # Root may read everything anyway, so a file of root's is open to nobody else.
-    return about.st_uid not in {os.geteuid(), 0} or bool(stat.S_IMODE(about.st_mode) & 0o077)
+    return is_another_users(about) or bool(stat.S_IMODE(about.st_mode) & 0o077)
 
 
 def payload_key(home: Home) -> Finding:
