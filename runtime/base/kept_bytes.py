@@ -6,10 +6,11 @@ import os
 
 from runtime.base.errors import InputError
 from runtime.base.quoted import shown
+from runtime.base.whole_numbers import whole_number
 
 KEPT_BYTES = "HOLDFAST_KEPT_BYTES"
 _DEFAULT = 20 * 1024**3
-_MOST_DIGITS = 18
+_MOST = 10**18 - 1
 
 
 def kept_bytes() -> int:
@@ -21,9 +22,9 @@ def kept_bytes() -> int:
     setting = os.environ.get(KEPT_BYTES, "")
     if not setting:
         return _DEFAULT
-    # ``isdecimal`` knows the digits of other scripts. Python reads no number of thousands of them.
-    if not setting.isdecimal() or not setting.isascii() or len(setting) > _MOST_DIGITS:
+    number = whole_number(setting, _MOST)
+    if number is None:
         raise InputError(
             f"{KEPT_BYTES}: expected a number of bytes, such as {_DEFAULT}, got {shown(setting)}"
         )
-    return int(setting)
+    return number

@@ -6,6 +6,7 @@ import os
 
 from runtime.base.errors import InputError
 from runtime.base.quoted import shown
+from runtime.base.whole_numbers import whole_number
 
 OPEN_JOBS = "HOLDFAST_OPEN_JOBS"
 _DEFAULT = 1000
@@ -22,10 +23,9 @@ def open_jobs() -> int:
     setting = os.environ.get(OPEN_JOBS, "")
     if not setting:
         return _DEFAULT
-    # By its length first: Python reads no number of thousands of digits.
-    digits = setting.isdecimal() and setting.isascii() and len(setting) <= len(str(_MOST))
-    if not digits or not 1 <= int(setting) <= _MOST:
+    number = whole_number(setting, _MOST)
+    if not number:
         raise InputError(
             f"{OPEN_JOBS}: expected a number from 1 to {_MOST:,}, got {shown(setting)}"
         )
-    return int(setting)
+    return number

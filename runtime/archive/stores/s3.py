@@ -25,6 +25,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from runtime.archive.stores.tries import check_try
 from runtime.base.errors import ArchiveError, InputError, ObjectMissing
 from runtime.base.failpoints import failpoint
+from runtime.base.whole_numbers import whole_number
 
 T = TypeVar("T")
 
@@ -322,9 +323,8 @@ def _put_arguments(url: str, options: dict[str, str]) -> Callable[[], dict[str, 
         )
     if "lock" not in options:
         return lambda: fixed
-    text = options["lock_days"]
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
-    if options["lock"] not in {"COMPLIANCE", "GOVERNANCE"} or not 1 <= number <= _MOST_LOCK_DAYS:
+    number = whole_number(options["lock_days"], _MOST_LOCK_DAYS)
+    if options["lock"] not in {"COMPLIANCE", "GOVERNANCE"} or not number:
         raise InputError(
             f"{url!r}: lock is COMPLIANCE or GOVERNANCE, lock_days a number of days from 1 to"
             f" {_MOST_LOCK_DAYS}"
