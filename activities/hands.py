@@ -202,9 +202,7 @@ class HandsActivities:
             with self._setups.held(request.writable, base, stop, line.append) as setup:
                 log = masked_log(setup, redactor_of(request.redact))
         except (OSError, ValueError, HoldfastError, _Changing) as error:
-            if isinstance(error, ArchiveError | SandboxKilled):
-                raise
-            if host_trouble(error):
+            if isinstance(error, ArchiveError | SandboxKilled) or host_trouble(error):
                 raise
             raise ApplicationError(
                 f"the workspace cannot be opened: {error}",

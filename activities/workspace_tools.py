@@ -50,20 +50,22 @@ class WorkspaceTools:
             Busy: if the job's files are in use for long.
         """
         self._check(call, stop)
+
+        def work(files: Path) -> tuple[ToolResult, str]:
+            return self._called(call, files, stop)
+
         if call.often is EffectClass.ONCE:
             claim = CallClaim(archive, (run, change.turn, change.effect), call)
             if (unknown := claim.taken()) is not None:
                 return unknown, change.held.version
             held = held_result(call)
             (result, ended), version, _ = self._commands.in_files(
-                change,
-                lambda files: self._called(call, files, stop),
-                lambda write: held.archived_here(write, stop),
+                change, work, lambda write: held.archived_here(write, stop)
             )
             return (claim.broken(ended) if ended else result), version
         for retry in itertools.count():
             # Each try begins with the files of the version before.
-            (result, _), version, _ = self._tried(change, call, stop)
+            (result, _), version, _ = self._commands.in_files(change, work)
             if result.error_type is None or retry == call.retries:
                 return result, version
             # Not a sleep: who cancels the call need not wait for the pause.
@@ -79,11 +81,6 @@ class WorkspaceTools:
             raise not_allowed(error) from error
         except (InputError, ValueError) as error:
             raise ApplicationError(f"{call.called}: {error}", type="ToolUnavailable") from error
-
-    def _tried(
-        self, change: WorkspaceChange, call: ToolRequest, stop: threading.Event
-    ) -> tuple[tuple[ToolResult, str], str, list[str]]:
-        return self._commands.in_files(change, lambda files: self._called(call, files, stop))
 
     def _called(
         self, call: ToolRequest, files: Path, stop: threading.Event
