@@ -83,6 +83,8 @@ def _is_booked(name: str) -> bool:
 
 
 def _unknown(name: str, lite: Any) -> str:
+    if name.endswith((".py", ".yaml", ".yml")):
+        return f"a model that is a file is written scripted/{name}"
     provider, slash, rest = name.partition("/")
     known = sorted(str(getattr(one, "value", one)) for one in lite.provider_list)
     close = difflib.get_close_matches(provider, known, n=1) if slash else []

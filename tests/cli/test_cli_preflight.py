@@ -112,6 +112,15 @@ def test_a_model_of_the_defaults_is_named_there(own_cli: CommandLine) -> None:
     )
 
 
+def test_a_script_without_its_prefix_is_told_as_one(own_cli: CommandLine) -> None:
+    """``model: replies.yaml`` is a mistake about files, not about providers."""
+    own_cli.write("replies.yaml", "- {code: finish(1)}")
+    file = own_cli.jobs("id: a, model: replies.yaml", batch="script")
+    done = own_cli("run", file, "--dry-run")
+    told = "jobs[0].model: a model that is a file is written scripted/replies.yaml"
+    assert (done.code, done.err) == (2, f"error: {file}:4: {told}\n")
+
+
 @pytest.mark.server
 def test_a_price_that_nobody_knows_is_worth_a_note(cli: CommandLine) -> None:
     """Without a budget in dollars the job may run, and its calls count as free."""
