@@ -69,7 +69,13 @@ class Release:
             (self.path / "archives.tar.zst").read_bytes()
         )
         with tarfile.open(fileobj=io.BytesIO(data)) as packed:
-            packed.extractall(folder, filter="data")
+            # ``extractall`` wants a filter, which Python has from 3.11.4 on only.
+            for member in packed:
+                content = packed.extractfile(member)
+                assert content is not None, member.name
+                path = folder / member.name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content.read())
         return sorted(folder.iterdir())
 
 
