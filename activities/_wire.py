@@ -14,6 +14,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import httpx
@@ -66,7 +67,8 @@ class AsyncWire(httpx.AsyncBaseTransport):
         # Before anything else: what is played was archived when it came over the wire.
         if (response := played_to(request)) is not None:
             return response
-        pool = self._pool(proxy_of(request.url.scheme, request.url.host))
+        proxy = proxy_of(request.url.scheme, request.url.host)
+        pool = self._pool(proxy)
         captured = current.get()
         if captured is None or not _is_part_of(request, captured):
             return _unseen(request, await pool.handle_async_request(_plainly(request)))
@@ -79,7 +81,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
             async with captured.patience():
                 response = await pool.handle_async_request(request)
         except Exception as error:
-            raise _carried(error, captured, request) from error
+            raise _carried(error, captured, request, proxy) from error
         _answering(captured, response)
         merged = MergedEvents(are_events=captured.succeeded and captured.has_events)
         response.stream = _AsyncCapture(response.stream, captured, request, merged)
@@ -306,17 +308,25 @@ def _sent(request: httpx.Request, body: bytes) -> SentRequest:
 
 
 def _carried(
-    error: Exception, captured: CapturedCall, request: httpx.Request
+    error: Exception, captured: CapturedCall, request: httpx.Request, proxy: str | None = None
 ) -> httpx.TransportError:
     """``error`` as one upon which litellm does not send the request again by itself, as it does for
-    two of httpx's.
+    two of httpx's. A ``proxy`` that was to carry the request is named: a server of this machine is
+    asked through it too.
     """
-    captured.reached &= not isinstance(
-        error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError
-    )
+    unreached = isinstance(error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError)
+    captured.reached &= not unreached
+    by = f" (by the environment's proxy {_place(proxy)})" if unreached and proxy else ""
     if isinstance(error, httpx.ConnectTimeout):
-        error = Silence(f"no connection within {captured.limits.connect:g} s")
+        error = Silence(f"no connection within {captured.limits.connect:g} s{by}")
+    elif by:
+        error = httpx.ConnectError(f"{error}{by}", request=request)
     captured.failure = captured.failure or error
     if isinstance(error, Silence | httpx.TimeoutException):
         return httpx.ReadTimeout(str(error), request=request)
     return httpx.ReadError(str(error) or type(error).__name__, request=request)
+
+
+def _place(url: str) -> str:
+    """Host and port: a proxy's URL may have its password."""
+    return urlsplit(url).netloc.rpartition("@")[2]

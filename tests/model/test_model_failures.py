@@ -387,6 +387,22 @@ async def test_a_server_that_is_not_there(make: Make) -> None:
     assert len(job.archive.attempts(RUN, 1)) == 1
 
 
+async def test_a_proxy_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment's, for a server of this machine too; without its password."""
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    async with openai_server(lambda _m, _n: TEXT).serving() as server:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            proxy = f"127.0.0.1:{taken.getsockname()[1]}"
+            monkeypatch.setenv("http_proxy", f"http://me:secret@{proxy}")
+            error = await failure(Job(model_at(server)))
+    assert (error.type, error.message) == (
+        "ConnectionFailed",
+        f"All connection attempts failed (by the environment's proxy {proxy})",
+    )
+
+
 @SERVERS
 async def test_a_cancelled_call_ends_at_once(make: Make) -> None:
     """Cancelling in mid-stream ends the activity and the connection; the attempt stays, without a
