@@ -99,7 +99,8 @@ def test_a_checkout_comes_to_any_version_from_any_other(
     for number in [*way, len(versions) - 1]:
         version = versions[number % len(versions)]
         with checkout.at(version) as place:
-            assert kept(place).tree.version == version or os.geteuid() != 0
+            # What has no bits that let its owner in, root alone can read from outside.
+            assert os.geteuid() != 0 or kept(place).tree.version == version
     assert checkout.files.parent == root / ("linked" if linked else "own") / "b%2F1" / "%2E%2E"
     made.checkouts.forget(JOB)
     assert not checkout.files.parent.exists()
