@@ -35,6 +35,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.spec.models import JobSpec, Retry
     from runtime.base.spec.servers import ServerSpec
     from runtime.base.values import JobKey
+    from runtime.base.workflow_ids import effect_activity_id
     from runtime.context.material import Material
     from runtime.context.payloads import Preparation
     from runtime.context.sources import SUMMARY_LOD, ReadRequest, ReadResult, ReadStatus
@@ -85,7 +86,7 @@ class Effects:
             case EffectKind.CHANGE:
                 return await self._change(request, place)
             case EffectKind.READ:
-                read = await self._read((request,), f"turn-{turn}-effect-{number}", place)
+                read = await self._read((request,), effect_activity_id(turn, number), place)
                 return read.results[0], read.worked
             case EffectKind.FILE:
                 file = FileCall(
@@ -382,7 +383,7 @@ class Effects:
             activity,
             question,
             result,
-            id=name or f"turn-{place['turn']}-effect-{place['effect']}",
+            id=name or effect_activity_id(place["turn"], place["effect"]),
             limit=limit,
             until=self.moment.until_deadline(),
             summary=summary,

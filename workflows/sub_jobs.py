@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.digests import digest_of
     from runtime.base.spec.models import Amount, Budget, JobSpec, Retry
     from runtime.base.values import JobKey
-    from runtime.base.workflow_ids import job_workflow_id
+    from runtime.base.workflow_ids import effect_activity_id, job_workflow_id
     from runtime.context.sub_job_end import SubJobEnd
     from runtime.context.sub_jobs import name_of as sub_job_name
     from runtime.interpreter.spawning import SpawnRequest
@@ -117,7 +117,7 @@ class SubJobs:
                 recorded=self._moment.answers.effect,
             ),
             Spawned,
-            id=f"turn-{turn}-effect-{number}",
+            id=effect_activity_id(turn, number),
             until=self._moment.until_deadline(),
             summary=f"start {child.job}"[:120],
         )

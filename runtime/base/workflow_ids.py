@@ -66,3 +66,8 @@ def batch_workflow_id(batch: str) -> str:
 def approval_activity_id(turn: int, effect: int) -> str:
     """The id of the activity by which a turn's statement asks whether an effect may be made."""
     return f"turn-{turn}-approval-{effect}"
+
+
+def effect_activity_id(turn: int, effect: int) -> str:
+    """The id of the activity by which an effect of a turn's statement is made."""
+    return f"turn-{turn}-effect-{effect}"

@@ -36,7 +36,8 @@ def decide(
     wanted, call = parse_job_call(job)
 
     async def act(control: Control, key: JobKey) -> None:
-        waiting = await open_question(control, key)
+        question = await open_question(control, key)
+        waiting = question.waiting
         # Since it was listed, that call may have been answered, and another have come.
         if wanted.turn not in {None, waiting.turn} or call not in {None, waiting.effect}:
             number = "" if call is None else f".{call}"
@@ -49,8 +50,7 @@ def decide(
         kept, arguments = edited or ((), None)
         await wishes.decide(
             control,
-            key,
-            question=waiting.asked["id"],
+            question,
             approved=approved,
             by=caller(),
             reason=reason,

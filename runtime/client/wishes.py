@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any, Literal
 
 from temporalio.client import WorkflowHandle
@@ -20,6 +21,7 @@ from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.client.control import Control
 from runtime.client.lost import is_open
 from runtime.client.masking import masked_message
+from runtime.client.questions import OpenQuestion, see_counted
 from runtime.client.waiting import waits
 from workflows.messages import Note
 
@@ -41,9 +43,8 @@ async def send(control: Control, key: JobKey, text: str) -> None:
 
 async def decide(
     control: Control,
-    key: JobKey,
+    question: OpenQuestion,
     *,
-    question: str,
     approved: bool,
     by: str,
     reason: str,
@@ -54,13 +55,13 @@ async def decide(
     at the places that are ``kept``.
 
     Raises:
-        NotFound: if the job does not run.
+        NotFound: if it waits no more, or somebody else's answer was first.
         InputError: if the reason is longer than the job's prompt has room for.
     """
-    archive = JobArchive.of(control.store, key)
+    archive = JobArchive.of(control.store, question.key)
     masked = await asyncio.to_thread(masked_message, archive, reason) if reason.strip() else ""
     decision = Decision(
-        question=question,
+        question=question.waiting.asked["id"],
         approved=approved,
         by=by,
         at=time.time(),
@@ -68,7 +69,10 @@ async def decide(
         arguments=arguments,
         kept=kept,
     )
-    await _signal(control, key, "decide", decision)
+    # To that run alone, since no other hears it. Of one that has ended the history tells more.
+    with suppress(NotFound):
+        await _signal(control, question.key, "decide", decision, question.run)
+    await see_counted(control, question, decision)
 
 
 async def condense(control: Control, key: JobKey) -> None:
@@ -137,15 +141,17 @@ async def hold_batch(control: Control, batch: str, wish: BatchWish) -> None:
         ) from error
 
 
-async def _signal(control: Control, key: JobKey, name: str, argument: Note | Decision) -> None:
+async def _signal(
+    control: Control, key: JobKey, name: str, argument: Note | Decision, run: str | None = None
+) -> None:
     try:
-        await _job(control, key).signal(name, argument)
+        await _job(control, key, run).signal(name, argument)
     except RPCError as error:
         raise await _not_running(control, key, error) from error
 
 
-def _job(control: Control, key: JobKey) -> WorkflowHandle[Any, Any]:
-    return control.client.get_workflow_handle(job_workflow_id(key))
+def _job(control: Control, key: JobKey, run: str | None = None) -> WorkflowHandle[Any, Any]:
+    return control.client.get_workflow_handle(job_workflow_id(key), run_id=run)
 
 
 async def _not_running(control: Control, key: JobKey, error: RPCError) -> NotFound | RPCError:

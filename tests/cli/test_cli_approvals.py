@@ -16,6 +16,7 @@ from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.verify import damage, verify_job
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
+from runtime.cli.caller import caller
 from tests.cli.command_line import ROOT, CommandLine, script, wait_for
 from tests.cli.json_shapes import misfits
 from tests.cli.test_cli_retry import connected
@@ -231,6 +232,59 @@ def test_a_second_answer_is_for_no_other_call(cli: CommandLine) -> None:
     assert cli("reject", "twice/a@1.1").code == 0
     assert cli.finished(running).summary()["a"]["result"] == "no"
     assert ran(cli) == ["ann 1"]
+
+
+def test_the_first_answer_counts_where_no_worker_is(cli: CommandLine) -> None:
+    """Who answers a call that somebody else has answered, or whose job was asked to end, is told
+    so, also while no worker has heard of either.
+    """
+    jobs, running = begin(cli, "first", ASKS)
+    asked(cli, "first", running)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    assert cli("approve", "first/a@1.0").code == 0
+    again = cli("reject", "first/a@1.0")
+    assert (again.code, again.err) == (
+        2,
+        f"error: call 1.0 of job first/a was approved by {caller()} before\n",
+    )
+    assert cli("run", jobs, "--json").summary()["a"]["result"] == "ann 3"
+    jobs, running = begin(cli, "ending", ASKS)
+    asked(cli, "ending", running)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    assert cli("cancel", "ending/a").code == 0
+    late = cli("approve", "ending/a")
+    assert (late.code, late.err) == (
+        2,
+        "error: call 1.0 of job ending/a waits no more: the job was asked to end\n",
+    )
+    assert cli("run", jobs, "--json").summary()["a"]["status"] == "cancelled"
+    assert ran(cli) == ["ann 3"]
+
+
+def test_an_editor_that_is_open_while_others_answer(cli: CommandLine) -> None:
+    """What was edited while somebody else answered decides nothing, and says so."""
+    _, running = begin(cli, "slow", ASKS)
+    asked(cli, "slow", running)
+    meanwhile = cli.write(
+        "editor.py",
+        "import pathlib, subprocess, sys\n"
+        "subprocess.run([sys.executable, '-m', 'holdfast', 'reject', 'slow/a'], check=True,"
+        " stdout=subprocess.DEVNULL)\n"
+        "path = pathlib.Path(sys.argv[-1])\n"
+        "path.write_text(path.read_text().replace('3', '2'))\n",
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDITOR", f"{sys.executable} {meanwhile}")
+        patch.setenv("PYTHONPATH", str(ROOT))
+        late = cli("approve", "slow/a@1.0", "--edit")
+    assert (late.code, late.err) == (
+        2,
+        f"error: call 1.0 of job slow/a was rejected by {caller()} before\n",
+    )
+    assert "was rejected by" in cli.finished(running).summary()["a"]["result"]
+    assert ran(cli) == []
 
 
 def test_a_waiting_job_can_be_cancelled(cli: CommandLine) -> None:
