@@ -12,13 +12,15 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-CANNOT_START = 2
+CANNOT_START, INTERRUPTED = 2, 130
 
 
 def entry() -> NoReturn:
     """Run the command of ``sys.argv``, and end the process with its exit code."""
     try:
         from holdfast.program import entry as run
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001 - whatever stands in the way, a user sees one line
         if os.environ.get("HOLDFAST_DEBUG"):
             traceback.print_exc()

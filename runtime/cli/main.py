@@ -194,10 +194,21 @@ def main(arguments: Sequence[str]) -> int:
         return error.exit_code
     # The last resort: a user never sees a traceback unasked.
     except Exception as error:  # noqa: BLE001
+        if _interrupted(error):
+            return INTERRUPTED
         what = one_line(f"unexpected {type(error).__name__}: {error}")
         _report(f"{what} ({DEBUG}=1 shows the traceback)")
         return 1
     return 0
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind an error: Python 3.11 makes a ``RuntimeError`` of one that
+    comes while a class is made.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _with(arguments: Sequence[str]) -> typer.Typer:

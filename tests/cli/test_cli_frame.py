@@ -186,6 +186,17 @@ def test_interrupt(failing: list[BaseException]) -> None:
     assert main(["fail"]) == 130
 
 
+def test_interrupt_within_an_error(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What Python makes of one that comes while a class is made ends the command likewise."""
+    error = RuntimeError("Error calling __set_name__")
+    error.__cause__ = KeyboardInterrupt()
+    failing.append(error)
+    assert main(["fail"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     "arguments", [["nope"], ["show"], ["show", "--nope", "x"], ["show", "x", "y"], []]
 )

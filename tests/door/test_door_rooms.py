@@ -143,3 +143,11 @@ def test_a_job_runs_among_strangers(strangers: Path, tmp_path: Path) -> None:
     shown = run("-m", "holdfast", "show", "a@2", path=strangers, cwd=tmp_path, **home)
     assert "column: " in shown.stdout
     assert "1 columns, 3 rows" in shown.stdout
+
+
+def test_an_interrupt_while_it_is_loaded_is_no_traceback(tmp_path: Path) -> None:
+    """Ctrl-C at once, before any command is there to hear it."""
+    interrupts = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    (tmp_path / "typer.py").write_text(interrupts)
+    done = run("-m", "holdfast", "--version", path=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
