@@ -75,8 +75,10 @@ async def followed(
     *,
     detach: bool,
     json: bool,
+    further: str,
 ) -> int:
-    """Begin, work until all that was begun has ended, and report; returns the exit code.
+    """Begin, work until all that was begun has ended, and report; returns the exit code. Who
+    interrupts is told how it goes ``further``.
 
     Raises:
         InputError: if a worker would refuse a variable of the environment: nothing is begun.
@@ -84,9 +86,8 @@ async def followed(
     """
     if not detach:
         check_settings()
-    with Interrupts(
-        lambda: None, "the job goes on when a worker has it: 'holdfast run' of its file"
-    ) as interrupts:
+    goes_on = f"the job goes on when a worker has it ({further})"
+    with Interrupts(lambda: None, goes_on) as interrupts:
         begins = False
         try:
             async with connect(target) as connection:
@@ -109,10 +110,7 @@ async def followed(
             note(_AS_IT_BEGAN if begins else "interrupted before anything was started")
             return INTERRUPTED
     if results is None:
-        note(
-            "interrupted: the job goes on when a worker has it ('holdfast run' of its file,"
-            " 'holdfast worker')"
-        )
+        note(f"interrupted: {goes_on}")
         return INTERRUPTED
     if json:
         json_document([_document(result) for result in results])

@@ -102,7 +102,10 @@ def command(
                 for one, order in zip(names, orders, strict=True)
             ]
 
-        raise typer.Exit(asyncio.run(followed(target, objects, begin, detach=detach, json=json)))
+        # No file names a fork: 'run' of that of its job may have nothing to work on.
+        further = "this command again, 'holdfast worker'"
+        told = followed(target, objects, begin, detach=detach, json=json, further=further)
+        raise typer.Exit(asyncio.run(told))
 
 
 def _names(name: str, count: int) -> list[str]:

@@ -98,4 +98,6 @@ def _replayed(
     async def begin(connection: Connection) -> list[Started]:
         return [Started(await reset(connection.client, objects, name, order), order)]
 
-    return asyncio.run(followed(target, objects, begin, detach=detach, json=json))
+    further = "'holdfast run' of its file, 'holdfast worker'"
+    told = followed(target, objects, begin, detach=detach, json=json, further=further)
+    return asyncio.run(told)

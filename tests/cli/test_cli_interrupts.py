@@ -16,7 +16,15 @@ import pytest
 from runtime.archive.stores import MemoryStore
 from runtime.cli import following
 from runtime.server.target import Target
-from tests.cli.command_line import ROOT, CommandLine, counting, script, wait_for
+from tests.cli.command_line import (
+    ROOT,
+    UNHURRIED,
+    CommandLine,
+    counting,
+    gated,
+    script,
+    wait_for,
+)
 
 pytestmark = pytest.mark.server
 
@@ -131,6 +139,24 @@ def test_an_early_one_starts_nothing(cli: CommandLine) -> None:
     assert cli.archive("early", "a").definition() is None
 
 
+def test_an_interrupted_fork_goes_on_with_the_same_command(cli: CommandLine) -> None:
+    """Which is what it says: no file names it, and 'run' of that of its job has nothing to do."""
+    gate = cli.write("gate", "")
+    cli.write("gated.py", gated(gate))
+    file = cli.jobs(f"id: a, model: scripted/gated.py, {UNHURRIED}", batch="forked")
+    assert cli("run", file).code == 0
+    gate.unlink()
+    fork = ("fork", "forked/a@1", "--as", "b")
+    process = cli.start(*fork)
+    wait_for(lambda: cli.turns("forked", "b") >= 1, "a turn of the fork", process)
+    process.send_signal(signal.SIGINT)
+    done = cli.finished(process)
+    assert (done.code, "(this command again, 'holdfast worker')" in done.err) == (130, True)
+    gate.write_text("")
+    assert cli(*fork).code == 0
+    assert len(cli.archive("forked", "b").runs()) == 1
+
+
 @pytest.mark.parametrize("where", ["connecting", "beginning"])
 def test_one_before_a_replay_runs_ends_it_in_a_sentence(
     where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -154,6 +180,7 @@ def test_one_before_a_replay_runs_ends_it_in_a_sentence(
         lambda connection: interrupted(),
         detach=False,
         json=False,
+        further="so",
     )
     assert asyncio.run(following_it) == 130
     said = capsys.readouterr().err
