@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from runtime.archive import keys
+from runtime.archive.approvals import DECISIONS
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect
+from runtime.base.effect_numbers import HANDED_PATCH
 from runtime.base.values import Value
 
 _CHANGE = "change"
+
+
+class ToldDecision(Value):
+    """A person's decision on a call: ``by`` whom and ``at`` which time (seconds since 1970),
+    neither if nobody answered; ``edited``: with other arguments.
+    """
+
+    approved: bool
+    by: str = ""
+    at: float = 0.0
+    reason: str = ""
+    edited: bool = False
 
 
 class ToldEffect(Value):
@@ -21,7 +36,8 @@ class ToldEffect(Value):
     ``kind`` is ``read``, ``file``, ``tool``, ``server``, ``change`` or ``spawn``; ``path`` the
     file, the first line of a command, or the sub-job. ``exit_code`` is a command's. ``seconds``
     is how long the command ran, or was worked for another call. ``changed`` are the first changed
-    paths with A, M or D, of ``count`` in all. ``damaged`` says why what it came to cannot be read.
+    paths with A, M or D, of ``count`` in all. ``damaged`` says why what it came to, or the
+    ``decision`` on it, cannot be read.
     """
 
     turn: int
@@ -34,6 +50,7 @@ class ToldEffect(Value):
     seconds: float | None = None
     changed: tuple[tuple[str, str], ...] = ()
     count: int = 0
+    decision: ToldDecision | None = None
     damaged: str | None = None
 
 
@@ -49,14 +66,32 @@ class _Command(BaseModel):
     seconds: float | None = None
 
 
+class _Decided(BaseModel):
+    approved: bool
+    by: str = ""
+    at: float = 0.0
+    reason: str = ""
+    arguments: dict[str, Any] | None = None
+
+
+class _Decision(BaseModel):
+    decision: _Decided
+
+
 def told_effects(
-    archive: JobArchive, run: str, turn: int, execution: dict[str, Any] | None
+    archive: JobArchive,
+    run: str,
+    turn: int,
+    execution: dict[str, Any] | None,
+    named: Iterable[str] = (),
 ) -> Iterator[ToldEffect]:
     """The effects of a turn's statement, in order, by its ``execution``; one archive object is read
-    for each that changed the workspace.
+    for each that changed the workspace, and one for each decision that is ``named``: the keys of
+    effects that the record after the turn has.
     """
     done = execution or {}
     worked = dict(enumerate(worked_for(done)))
+    decisions = dict(_decisions(named, turn))
     for number, effect in enumerate(done.get("effects", ())):
         told = ToldEffect(
             turn=turn,
@@ -67,19 +102,34 @@ def told_effects(
             error=effect.get("error"),
             seconds=worked.get(number),
         )
-        if told.kind != _CHANGE:
-            yield told
-            continue
         try:
-            archived = recorded_effect(archive, run, turn, number)
-            came_to = {} if archived is None else _came_to(told.name, archived)
+            if told.kind == _CHANGE:
+                archived = recorded_effect(archive, run, turn, number)
+                told = told.model_copy(update=_came_to(told.name, archived) if archived else {})
+            if number in decisions:
+                decision = _decided(archive, decisions[number])
+                told = told.model_copy(update={"decision": decision})
         except UNREADABLE as error:
-            yield told.model_copy(update={"damaged": str(error)})
+            told = told.model_copy(update={"damaged": str(error)})
         except ValidationError:
             words = f"what effect {number} came to is told in no known form"
-            yield told.model_copy(update={"damaged": words})
-        else:
-            yield told.model_copy(update=came_to)
+            told = told.model_copy(update={"damaged": words})
+        yield told
+
+
+def _decisions(named: Iterable[str], turn: int) -> Iterator[tuple[int, str]]:
+    """The effects of a turn that were decided on, each with the key of its decision."""
+    for key in named:
+        place = keys.parse_turn_key(key)
+        if place is not None and place.turn == turn and DECISIONS <= place.number < HANDED_PATCH:
+            yield place.number - DECISIONS, key
+
+
+def _decided(archive: JobArchive, key: str) -> ToldDecision:
+    value = archive.objects.get(key, "effect").header["value"]
+    decision = _Decision.model_validate(value).decision
+    edited = decision.arguments is not None
+    return ToldDecision(**decision.model_dump(exclude={"arguments"}), edited=edited)
 
 
 def worked_for(execution: Mapping[str, Any]) -> Sequence[float | None]:

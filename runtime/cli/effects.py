@@ -27,6 +27,9 @@ def effect_line(row: dict[str, Any]) -> str:
     words = [f"{row['turn']}.{row['effect']}", f"{row['name']} {path}".rstrip()]
     if row["error"] is not None:
         words.append(row["error"])
+    # What was rejected says so in its error.
+    if row["decision"] is not None and row["decision"]["approved"]:
+        words.append(_approved(row["decision"]))
     took = f"{row['seconds']:.1f} s" if row["seconds"] is not None else ""
     if row["exit_code"] is not None:
         words.append(", ".join(filter(None, [f"exit {row['exit_code']}", took])))
@@ -40,3 +43,10 @@ def effect_line(row: dict[str, Any]) -> str:
     if row["damaged"] is not None:
         words.append(f"DAMAGED: {row['damaged']}")
     return "  ".join(words)
+
+
+def _approved(decision: dict[str, Any]) -> str:
+    """``approved by ann@desk, with other arguments``; of one that nobody answered, why it was."""
+    by, reason = (escaped(decision[name]) for name in ("by", "reason"))
+    other = ", with other arguments" if decision["edited"] else ""
+    return f"approved by {by}{other}" if by else f"approved: {reason}"

@@ -50,7 +50,8 @@ def command(
         bool,
         typer.Option(
             "--effects",
-            help="Also what statements did: commands and how they ended, files that they changed.",
+            help="Also what statements did: commands and how they ended, files that they changed,"
+            " who approved a call.",
         ),
     ] = False,
     target: Target = ANY_SERVER,
@@ -258,7 +259,7 @@ def effects_of(archive: JobArchive, run: str, parts: Readable) -> list[dict[str,
     return [
         effect_row(one)
         for turn, step_or_end in after
-        for one in told_effects(archive, run, turn, step_or_end.execution)
+        for one in told_effects(archive, run, turn, step_or_end.execution, step_or_end.effects)
     ]
 
 

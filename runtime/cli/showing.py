@@ -199,7 +199,8 @@ class ShownTurn:
         """
         source, problem = statement_of(form_of(self.archive), self._asked_step())
         record = turn_record(self.archive, self.run, self.turn)
-        effects = told_effects(self.archive, self.run, self.turn, record.execution)
+        named = record.after.effects if record.after is not None else ()
+        effects = told_effects(self.archive, self.run, self.turn, record.execution, named)
         told = {
             "statement": source,
             "problem": problem,

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from runtime.archive import keys
+from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
-from runtime.archive.told_effects import ToldEffect, told_effects
+from runtime.archive.told_effects import ToldDecision, ToldEffect, told_effects
 
 
 def told(value: dict[str, Any]) -> ToldEffect:
@@ -39,3 +41,43 @@ def test_of_a_change_it_tells_what_it_came_to() -> None:
 def test_what_is_told_in_no_known_form_is_damage(value: dict[str, Any]) -> None:
     """Of one effect, beside all others."""
     assert told(value).damaged == "what effect 0 came to is told in no known form"
+
+
+@pytest.mark.parametrize(
+    ("decision", "told", "damaged"),
+    [
+        (
+            {"question": "q", "approved": True, "by": "ann@desk", "at": 2.5, "arguments": {}},
+            ToldDecision(approved=True, by="ann@desk", at=2.5, edited=True),
+            None,
+        ),
+        (
+            {"question": "q", "approved": False, "reason": "nobody answered within 1s"},
+            ToldDecision(approved=False, reason="nobody answered within 1s"),
+            None,
+        ),
+        ({"approved": [1]}, None, "what effect 1 came to is told in no known form"),
+        ("yes", None, "what effect 1 came to is told in no known form"),
+    ],
+)
+def test_who_decided_on_a_call_is_told_of_that_call(
+    decision: Any, told: ToldDecision | None, damaged: str | None
+) -> None:
+    """By what the record after the turn names; of the other calls, and of other turns, nothing."""
+    archive = JobArchive(MemoryStore(), "b", "j")
+    numbers = [0, 1, QUESTIONS + 1, DECISIONS + 1]
+    archive.write_effect("r", 1, DECISIONS + 1, {"decision": decision})
+    named = [keys.effect_key("b/j", "r", turn, number) for turn in (1, 2) for number in numbers]
+    execution = {"effects": [{"kind": "tool", "name": "pay"}] * 2}
+    first, second = told_effects(archive, "r", 1, execution, named)
+    assert (first.decision, first.damaged) == (None, None)
+    assert (second.decision, second.damaged) == (told, damaged)
+
+
+def test_a_decision_that_is_gone_is_damage() -> None:
+    """It is named, and so it was there."""
+    archive = JobArchive(MemoryStore(), "b", "j")
+    named = [keys.effect_key("b/j", "r", 1, DECISIONS)]
+    (only,) = told_effects(archive, "r", 1, {"effects": [{"kind": "tool", "name": "pay"}]}, named)
+    assert only.damaged is not None
+    assert named[0] in only.damaged

@@ -113,6 +113,9 @@ def test_approved_by_a_person_after_a_kill(cli: CommandLine) -> None:
     assert decision["at"] > 0
     assert decision["arguments"] == {"args": ["ann"], "kwargs": {"amount": 2}}
     assert (archive.effect(run, 1, QUESTIONS) or {})["question"]["tool"] == "pay"
+    told = f"  1.0  pay  approved by {caller()}, with other arguments"
+    assert told in cli("log", "approve/a", "--effects").out
+    assert told.strip() in cli("show", "approve/a@1", "--part", "statement").out
     frozen = cli("replay", "approve/a", "--from", "1", "--mode", "reexecute", "--frozen")
     assert frozen.code == 0, frozen.err
     assert ran(cli) == ["ann 2"]

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,11 @@ from runtime.archive.approvals import QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.texts import Explained
+from runtime.archive.told_effects import ToldDecision, ToldEffect
 from runtime.base.controls import clean
 from runtime.base.visible import escaped
 from runtime.cli import differences
-from runtime.cli.effects import effect_line
+from runtime.cli.effects import effect_line, effect_row
 from runtime.cli.log import lines_of
 from runtime.cli.main import main
 from runtime.cli.nodes import node_lines
@@ -141,7 +143,27 @@ def test_what_a_statement_did_is_told_on_one_line() -> None:
     """Whatever a path or an error is called: by what is printed it is that one."""
     row = {"turn": 1, "effect": 0, "path": "a\u202etxt.py\n  1.1  b", "name": "open"}
     row |= {"error": None, "exit_code": None, "seconds": None, "changed": [], "damaged": None}
-    assert effect_line(row) == "1.0  open a\\u202etxt.py\\n  1.1  b"
+    assert effect_line(row | {"decision": None}) == "1.0  open a\\u202etxt.py\\n  1.1  b"
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        ({"approved": True, "by": "ann@d\nesk"}, "pay  approved by ann@d\\nesk"),
+        (
+            {"approved": True, "by": "ann", "edited": True},
+            "pay  approved by ann, with other arguments",
+        ),
+        ({"approved": True, "reason": "nobody came"}, "pay  approved: nobody came"),
+        ({"approved": False, "by": "ann"}, "pay"),
+    ],
+)
+def test_who_approved_a_call_is_told_beside_it(decision: dict[str, Any], told: str) -> None:
+    """What was rejected has an error that says so."""
+    effect = ToldEffect(
+        turn=1, effect=0, kind="tool", name="pay", decision=ToldDecision(**decision)
+    )
+    assert effect_line(effect_row(effect)) == f"1.0  {told}"
 
 
 def test_a_failed_attempt_is_told_on_one_line() -> None:
