@@ -13,12 +13,14 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
 from temporalio.converter import (
     ActivitySerializationContext,
     DataConverter,
     SerializationContext,
     WorkflowSerializationContext,
 )
+from temporalio.exceptions import ApplicationError
 
 from runtime.server.authentic import (
     EncryptionKeys,
@@ -261,3 +263,29 @@ def test_a_place_has_one_converter_and_another_place_another() -> None:
     codecs = {id(one.payload_codec) for one in (own, *made)}
     assert len(codecs) == 1 + len(places)
     assert signed_converter(OTHER).with_context(places[0]) is not made[0]
+
+
+@pytest.mark.parametrize("encryption", [None, EncryptionKeys([("k", b"1" * 32)])])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            ApplicationError("no \udcff", 3, type="ToolUnavailable", non_retryable=True),
+            ("ToolUnavailable", "no \\udcff", [3], True),
+        ),
+        (ValueError("no \ud800 thing"), ("ValueError", "no \\ud800 thing", [], False)),
+    ],
+)
+async def test_a_failure_is_told_though_its_words_are_no_unicode(
+    encryption: EncryptionKeys | None, error: Exception, said: tuple[Any, ...]
+) -> None:
+    """Its type, details and whether it may pass stay, and so does what it was caused by."""
+    made = signed_converter(OWN, encryption).with_context(activity())
+    error.__cause__ = OSError("\udcff")
+    failure = Failure()
+    await made.encode_failure(error, failure)
+    told = await made.decode_failure(failure)
+    assert isinstance(told, ApplicationError)
+    assert (told.type, told.message, [*told.details], told.non_retryable) == said
+    assert isinstance(told.__cause__, ApplicationError)
+    assert (told.__cause__.type, told.__cause__.message) == ("OSError", "\\udcff")

@@ -8,13 +8,15 @@ from functools import lru_cache
 from typing import Any, NoReturn, Self, cast
 
 from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
 from temporalio.client import Client
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import (
     ActivitySerializationContext,
     DataConverter,
-    DefaultFailureConverterWithEncodedAttributes,
+    DefaultFailureConverter,
     EncodingPayloadConverter,
+    PayloadConverter,
     SerializationContext,
     WorkflowSerializationContext,
 )
@@ -80,6 +82,48 @@ class _Converter(PydanticPayloadConverter):
         """It is ready: ``__new__`` made it so."""
 
 
+class _Failures(DefaultFailureConverter):
+    """Tells a failure whose words have lone surrogates.
+
+    Temporal takes no such text, and the SDK would tell of another failure, of no type, that may
+    pass.
+    """
+
+    def to_failure(
+        self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure
+    ) -> None:
+        """See ``FailureConverter``; its causes come here too."""
+        super().to_failure(_in_unicode(exception), payload_converter, failure)
+
+
+class _EncodedFailures(_Failures):
+    """Their messages as payloads."""
+
+    def __init__(self) -> None:
+        super().__init__(encode_common_attributes=True)
+
+
+def _in_unicode(error: BaseException) -> BaseException:
+    """The error itself, or one that says the same in text that has UTF-8."""
+    words = error.message if isinstance(error, ApplicationError) else str(error)
+    told = words.encode("utf-8", "backslashreplace").decode("utf-8")
+    if told == words:
+        return error
+    if isinstance(error, ApplicationError):
+        plain = ApplicationError(
+            told,
+            *error.details,
+            type=error.type,
+            non_retryable=error.non_retryable,
+            next_retry_delay=error.next_retry_delay,
+            category=error.category,
+        )
+    else:
+        plain = ApplicationError(told, type=type(error).__name__)
+    plain.__cause__ = error.__cause__
+    return plain.with_traceback(error.__traceback__)
+
+
 class _Placed(DataConverter):
     """Makes the converter of a place once.
 
@@ -105,12 +149,10 @@ def signed_converter(key: PayloadKey, encryption: EncryptionKeys | None = None) 
     With ``encryption``, what they say is for them alone, the messages of failures included.
     """
     codec = SigningCodec(key, encryption=encryption)
-    if encryption is None:
-        return _Placed(payload_converter_class=_Converter, payload_codec=codec)
     return _Placed(
         payload_converter_class=_Converter,
         payload_codec=codec,
-        failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
+        failure_converter_class=_Failures if encryption is None else _EncodedFailures,
     )
 
 
