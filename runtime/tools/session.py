@@ -11,11 +11,10 @@ import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-import jsonschema
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
@@ -30,11 +29,11 @@ from mcp_types import (
     Tool,
 )
 from pydantic import ValidationError
-from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
+from runtime.base.result_schemas.bounded import worst_error_by_foreign
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, as_read, shortened
 from runtime.tools.http import REFUSED, HttpClient
@@ -88,7 +87,10 @@ class Session:
     spec: ServerSpec
     client: Client
     stdio: Stdio | None = None
-    _digests: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # The package's own check takes as long as a pattern of the schema does: ``wrong_result``.
+        self.client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]
 
     async def listing(self) -> ServerListing:
         """What the server offers, bounded."""
@@ -195,11 +197,10 @@ class Session:
             raise Broken(why, over=_is_over(error)) from error
         except ValidationError as error:
             raise Broken("gave an answer that is none", over=False) from error
-        except RuntimeError as error:
-            # Its result is not what the tool's schema says.
-            return _failed(f"{self.spec.name}.{tool.name}: {error}")
         if isinstance(result, InputRequiredResult):
             raise Broken("asked something before it would answer, and was told nothing", over=False)
+        if (wrong := wrong_result(tool, result)) is not None:
+            return _failed(f"{self.spec.name}.{tool.name}: {wrong}")
         return told(result, f"{self.spec.name}.{tool.name}")
 
     async def _tools(self) -> tuple[list[Tool], int, list[str]]:
@@ -293,24 +294,47 @@ def wrong_arguments(tool: Tool, arguments: dict[str, Any]) -> Outcome | None:
     """What is wrong with a call's arguments by the tool's schema, or that it leads out of itself;
     None if nothing is.
     """
-    schema = tool.input_schema
     try:
-        # jsonschema's own registry would fetch any URL, and read any file, that a schema refers to.
-        validator = jsonschema.validators.validator_for(schema)(schema, registry=Registry())
-        worst = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
+        wrong = _wrong_by(tool.input_schema, arguments)
     except Unresolvable as error:
         return _failed(
             f"{tool.name}(): its schema refers to {bounded_line(error.ref, MOST_DOC)}, which is not"
             " in it: arguments are checked by what the schema has itself"
         )
-    except Exception:  # noqa: BLE001 a schema that is none says nothing of the arguments
+    if wrong is None:
+        return None
+    return Outcome(error_type="TypeError", error_message=shortened(f"{tool.name}(): {wrong}"))
+
+
+def wrong_result(tool: Tool, result: CallToolResult) -> str | None:
+    """What is wrong with a result by the tool's schema; None if nothing is."""
+    if tool.output_schema is None or result.is_error:
+        return None
+    if "structured_content" not in result.model_fields_set:
+        return f"Tool {tool.name} has an output schema but did not return structured content"
+    try:
+        wrong = _wrong_by(tool.output_schema, result.structured_content)
+    except Unresolvable as error:
+        return f"Invalid schema for tool {tool.name}: {error}"
+    return wrong and f"Invalid structured content returned by tool {tool.name}: {wrong}"
+
+
+def _wrong_by(schema: dict[str, Any], value: Any) -> str | None:
+    """Where a value is wrong by a schema, and how; None if it is not, or that cannot be told in
+    bounded work, as of a pattern that RE2 has not: a slow one would block all calls of the server.
+
+    Raises:
+        Unresolvable: if it refers to what is not in it, which is not fetched.
+    """
+    try:
+        worst = worst_error_by_foreign(schema, value)
+    except Unresolvable:
+        raise
+    except Exception:  # noqa: BLE001 a schema that is none says nothing of the value
         return None
     if worst is None:
         return None
-    where = "".join(f"[{part!r}]" for part in worst.absolute_path)
-    return Outcome(
-        error_type="TypeError", error_message=shortened(f"{tool.name}(): {where} {worst.message}")
-    )
+    return f"{''.join(f'[{part!r}]' for part in worst.absolute_path)} {worst.message}"
 
 
 def told(result: CallToolResult, name: str) -> Outcome:
@@ -337,6 +361,10 @@ def told(result: CallToolResult, name: str) -> Outcome:
     if len(text) > MOST_TEXT:
         text = f"{text[:MOST_TEXT]}\n[{len(text) - MOST_TEXT} characters more]"
     return Outcome(value=text.encode("utf-8", "backslashreplace").decode())
+
+
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    """Check no result."""
 
 
 def _text(block: Any) -> str:

@@ -24,7 +24,7 @@ from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.base.values import JobKey
 from runtime.tools.schemas import Schema, method_stub
-from runtime.tools.session import never_called, told, wrong_arguments
+from runtime.tools.session import never_called, told, wrong_arguments, wrong_result
 from tests.eventually import alive, eventually
 from tests.servers.hostile_mcp import SECRET
 
@@ -175,6 +175,52 @@ def test_a_schema_may_refer_to_itself(reference: str) -> None:
     wrong = wrong_arguments(tool, {"x": 4})
     assert wrong is not None
     assert wrong.error_message == "t(): ['x'] 4 is greater than the maximum of 3"
+
+
+@pytest.mark.parametrize(
+    "patterns", [{"pattern": "^(a+)+$"}, {"patternProperties": {"(.*)*!": {}}}]
+)
+def test_a_pattern_takes_no_longer_than_the_text_is_long(patterns: Schema) -> None:
+    """By Python's own expressions these take years, in which no call of the server is answered."""
+    text = "a" * 100
+    schema = {"properties": {"x": {**patterns, "additionalProperties": False}}}
+    value = {"x": f"{text}!" if "pattern" in patterns else {text: 1}}
+    tool = Tool(name="t", input_schema=schema, output_schema=schema)
+    wrong = wrong_arguments(tool, value)
+    assert wrong is not None
+    assert wrong.error_message.startswith("t(): ['x'] ")
+    said = wrong_result(tool, CallToolResult(content=[], structured_content=value))
+    assert said is not None
+    assert said.startswith("Invalid structured content returned by tool t: ['x'] ")
+
+
+def test_a_pattern_that_cannot_be_bounded_is_the_servers_to_check() -> None:
+    """As one that looks ahead."""
+    schema = {"properties": {"x": {"type": "string", "pattern": "^(?!a)"}}}
+    tool = Tool(name="t", input_schema=schema, output_schema=schema)
+    assert wrong_arguments(tool, {"x": "a"}) is None
+    result = CallToolResult(content=[], structured_content={"x": "a"})
+    assert wrong_result(tool, result) is None
+    assert wrong_arguments(tool, {"x": 3}) is not None
+
+
+def test_parts_of_a_schema_may_have_addresses() -> None:
+    """As of one that was put together: a reference in a part counts from there."""
+    part = {
+        "$id": "/part",
+        "$defs": {"n": {"maximum": 3}},
+        "properties": {"n": {"$ref": "#/$defs/n"}},
+    }
+    schema = {
+        "$id": "https://example.org/t",
+        "properties": {"x": {"$ref": "/part"}},
+        "$defs": {"p": part},
+    }
+    tool = Tool(name="t", input_schema=schema)
+    assert wrong_arguments(tool, {"x": {"n": 3}}) is None
+    wrong = wrong_arguments(tool, {"x": {"n": 4}})
+    assert wrong is not None
+    assert wrong.error_message == "t(): ['x']['n'] 4 is greater than the maximum of 3"
 
 
 @pytest.mark.parametrize(
