@@ -59,18 +59,22 @@ async def _listed(ask: Callable[[PaginatedRequestParams], Awaitable[Page]]) -> l
     """One of the server's lists, as far as it tells it: many have no templates, and no list of
     them.
     """
-    listed: list[Listed] = []
+    listed: dict[str, Listed] = {}
     cursor: str | None = None
+    seen: set[str | None] = set()
     # A server may always have another page.
     for _ in range(MOST_PAGES):
         try:
             page, cursor = await ask(PaginatedRequestParams(cursor=cursor))
         except (MCPError, ValidationError):
             break
-        listed += page
-        if cursor is None or len(listed) >= MOST_LISTED:
+        for one in page:
+            listed.setdefault(_uri(one), one)
+        # A cursor that came before leads round in a circle.
+        if cursor is None or cursor in seen or len(listed) >= MOST_LISTED:
             break
-    return listed[:MOST_LISTED]
+        seen.add(cursor)
+    return list(listed.values())[:MOST_LISTED]
 
 
 def told_resources(

@@ -207,19 +207,24 @@ class Session:
         """All that it lists, how many pages it would go on with beyond, and what is wrong with what
         are no tools.
         """
-        tools: list[Tool] = []
+        tools: dict[str, Tool] = {}
         wrong: list[str] = []
         cursor: str | None = None
+        seen: set[str | None] = set()
         for _ in range(MOST_PAGES):
             page = await self.client.session.list_tools(
                 params=PaginatedRequestParams(cursor=cursor)
             )
-            tools += page.tools
+            for tool in page.tools:
+                # A call names a tool: a second one of its name cannot be called.
+                tools.setdefault(tool.name, tool)
             wrong += wrong_on(page)
             cursor = page.next_cursor
-            if cursor is None:
-                return tools, 0, wrong
-        return tools, 1, wrong
+            # One that came before leads round in a circle.
+            if cursor is None or cursor in seen:
+                return list(tools.values()), 0, wrong
+            seen.add(cursor)
+        return list(tools.values()), 1, wrong
 
 
 @asynccontextmanager

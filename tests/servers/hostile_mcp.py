@@ -164,9 +164,11 @@ TEMPLATES = [{"uriTemplate": "notes://day/{date}", "name": "A day's notes"}]
 
 
 def templates(cursor: str | None) -> dict[str, Any]:
-    """The page of templates; there is no such list with a file ``plain``, and there are two pages
-    with a file ``paged``.
+    """The page of templates; there is no such list with a file ``plain``, there are two pages with
+    a file ``paged``, and the same one again and again with a file ``circling``.
     """
+    if (HERE / "circling").exists():
+        return {"result": {"resourceTemplates": TEMPLATES, "nextCursor": "1"}}
     if (HERE / "plain").exists():
         return {"error": {"code": -32601, "message": "no resources/templates/list"}}
     if cursor is not None:
@@ -247,7 +249,8 @@ def main() -> None:
                 if (HERE / "changed").exists():
                     tools[0]["inputSchema"]["required"] = ["from"]
                     del tools[1]
-                say({"id": number, "result": {**COMPLETE, "tools": tools}})
+                more = {"nextCursor": "1"} if (HERE / "circling").exists() else {}
+                say({"id": number, "result": {**COMPLETE, "tools": tools, **more}})
             case "tools/call" if message["params"]["name"] in RAW:
                 count(message["params"]["name"])
                 write(RAW[message["params"]["name"]] % number)

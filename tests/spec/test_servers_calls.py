@@ -333,6 +333,20 @@ def test_a_tool_that_requires_what_it_forbids(more: Schema, said: str) -> None:
 
 
 @pytest.mark.slow
+async def test_pages_that_lead_round_in_a_circle_are_read_once(
+    worker: ToolActivities, spec: ServerSpec, tmp_path: Path
+) -> None:
+    """Each tool and each resource is told once, though the server names a next page for ever."""
+    (tmp_path / "notes").mkdir()
+    (once,) = await listed(worker, spec)
+    (tmp_path / "circling").touch()
+    (again,) = await listed(worker, spec, job="other")
+    assert [tool.name for tool in again.tools] == [tool.name for tool in once.tools]
+    assert [one.uri for one in again.resources] == [one.uri for one in once.resources] != []
+    assert (again.left_out, again.more_resources) == (0, 0)
+
+
+@pytest.mark.slow
 async def test_a_server_that_cannot_be_started_offers_nothing(
     worker: ToolActivities, spec: ServerSpec
 ) -> None:
