@@ -255,7 +255,8 @@ class ToolActivities:
         except HostEnded as error:
             return {"gone": f"its process {error} before the call"}
         except TimeoutError:
-            await self._in_thread(host.close)
+            # As a server is that answers one call at a time, and has a long one of another job.
+            host.give_up(asked)
             return {"unavailable": f"no answer came for {CONNECT_SECONDS:g} seconds"}
         if "gone" in frame:
             host.retire()
@@ -317,11 +318,12 @@ class ToolActivities:
             host.give_up(asked)
             raise
         except TimeoutError:
-            if request.server is not None and asked.begun:
+            if request.server is not None:
                 # Others may still be answered: it takes no new calls, and ends with the last.
                 host.give_up(asked)
-                ended = f"{request.called} did not answer within {request.timeout:g} seconds"
-                return Told(ended=ended, kind="TimeoutError")
+                seconds = request.timeout if asked.begun else CONNECT_SECONDS
+                ended = f"{request.called} did not answer within {seconds:g} seconds"
+                return Told(ended=ended, kind="TimeoutError", begun=asked.begun)
             await self._in_thread(host.close)
             ended = f"it took more than its {request.timeout:g} seconds, and its process was ended"
             return Told(ended=ended, kind="TimeoutError", begun=asked.begun)

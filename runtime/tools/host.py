@@ -82,6 +82,8 @@ class ToolHost:
     def __init__(
         self, of: str | ServerSpec, secrets: Sequence[str] = (), allowed: Sequence[Path] = ()
     ) -> None:
+        # What a server was asked for, and does not answer, it may be busy with.
+        self._blocks = isinstance(of, ServerSpec)
         self._numbers = itertools.count(1)
         self._asked: dict[int, Asked] = {}
         self._lock = threading.Lock()
@@ -165,7 +167,7 @@ class ToolHost:
         self._kill()
 
     def _ask(self, frame: dict[str, Any], *, blocks: bool = False) -> Asked:
-        asked = Asked(next(self._numbers), blocks=blocks)
+        asked = Asked(next(self._numbers), blocks=blocks or self._blocks)
         with self._lock:
             if self._ended:
                 asked.answer.set_exception(self._reason(asked))

@@ -87,6 +87,9 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
             return text(arguments["text"] * arguments.get("times", 1))
         case "hang":
             signal.pause()
+        case "wait":
+            while not (HERE / "go").exists():
+                time.sleep(0.01)
         case "crash":
             os._exit(3)
         case "garbage":

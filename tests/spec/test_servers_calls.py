@@ -13,6 +13,7 @@ import pytest
 from mcp_types import CallToolResult, Tool
 from temporalio.testing import ActivityEnvironment
 
+from activities import tools
 from activities._listings import LISTINGS
 from activities.contracts import ServersQuestion, ToolRequest, ToolResult
 from activities.tools import ToolActivities
@@ -469,6 +470,32 @@ async def test_a_call_made_at_most_once_whose_end_nobody_told(
     assert await call("pay", how=how, effect=1) == result
     assert await call("pay", effect=2) == ToolResult(value="paid")
     assert calls(tmp_path) == ["pay", "pay"]
+
+
+@pytest.mark.slow
+async def test_a_server_that_is_busy_ends_no_other_call(
+    call: Call,
+    worker: ToolActivities,
+    spec: ServerSpec,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that answers a call at a time: who comes too late is told, the next one has a server of
+    its own, and the first is ended once its call is answered.
+    """
+    busy = worker.hosts.of(spec)
+    long = asyncio.create_task(call("pay", how="wait"))
+    await eventually(lambda: calls(tmp_path) == ["pay"], "the call")
+    with monkeypatch.context() as patch:
+        patch.setattr(tools, "CONNECT_SECONDS", 0.3)
+        late = await call("echo", text="late")
+    assert late == ToolResult(
+        error_type="TimeoutError", error_message="bad.echo did not answer within 0.3 seconds"
+    )
+    assert await call("echo", text="next") == ToolResult(value="next")
+    (tmp_path / "go").touch()
+    assert await long == ToolResult(value="paid")
+    await eventually(lambda: not alive(busy.pid), "the busy server ends")
 
 
 @pytest.mark.slow
