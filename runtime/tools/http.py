@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx2
@@ -27,18 +28,30 @@ BETWEEN = 1.0
 that it may be asked for again at once.
 """
 
+_HEX = rb"[0-9a-fA-F]"
+_FIRST = rb"\\u[dD][89abAB]" + _HEX + rb"{2}"
+_SECOND = rb"\\u[dD][c-fC-F]" + _HEX + rb"{2}"
+_ESCAPE = re.compile(rb"%b%b|(%b|%b)|\\." % (_FIRST, _SECOND, _FIRST, _SECOND), re.DOTALL)
+_BEGUN = re.compile(
+    rb"(?<!\\)(?:\\\\)*(\\(?:u%b{0,3})?|%b(?:\\(?:u%b{0,3})?)?)\Z" % (_HEX, _FIRST, _HEX)
+)
+"""An escape that what comes next may belong to, behind backslashes that are escaped."""
+
 
 class HttpClient(httpx2.AsyncClient):
     """Tells which status an error response has, and the beginning of its words: the ``mcp`` package
     says of one without an error of JSON-RPC only that there was one. It tells of a connection that
-    breaks likewise, where the package would end all other calls with that one. ``pause`` is for
-    tests.
+    breaks likewise, where the package would end all other calls with that one. And it reads half a
+    character, as of a text that was cut within one, as U+FFFD: the package takes no message with
+    one. ``pause`` is for tests.
     """
 
     def __init__(
         self, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep, **how: Any
     ) -> None:
         super().__init__(**how)
+        # What is compressed is passed on as it is.
+        self.headers["Accept-Encoding"] = "identity"
         self._pause = pause
         self._streamed = False
 
@@ -51,7 +64,7 @@ class HttpClient(httpx2.AsyncClient):
             if before:
                 await self._pause(BETWEEN)
         if request.method != "POST":
-            return await super().send(request, **how)
+            return _mended(await super().send(request, **how))
         try:
             return await self._posted(request, **how)
         except httpx2.RequestError as error:
@@ -59,7 +72,7 @@ class HttpClient(httpx2.AsyncClient):
             return _replaced(request, httpx2.codes.BAD_GATEWAY, _error(INTERNAL_ERROR, told))
 
     async def _posted(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        response = await super().send(request, **how)
+        response = _mended(await super().send(request, **how))
         # What 404 means is for the package to say: there may have been a session.
         if response.status_code < 400 or response.status_code == 404:
             if response.headers.get("content-type", "").lower().startswith("application/json"):
@@ -75,6 +88,37 @@ class HttpClient(httpx2.AsyncClient):
             code = response.status_code if refused else INTERNAL_ERROR
             body = _error(code, _told(response, body or b""))
         return _replaced(request, response.status_code, body)
+
+
+class _Mended(httpx2.AsyncByteStream):
+    """JSON without halves of characters, in pieces."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        begun = b""
+        async for part in self._inner:
+            data = begun + part
+            last = _BEGUN.search(data)
+            begun = last[1] if last else b""
+            yield _ESCAPE.sub(_mend, data[: len(data) - len(begun)])
+        yield begun
+
+    async def aclose(self) -> None:
+        """Read no more."""
+        await self._inner.aclose()
+
+
+def _mend(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape[1] else escape[0]
+
+
+def _mended(response: httpx2.Response) -> httpx2.Response:
+    stream = response.stream
+    if isinstance(stream, httpx2.AsyncByteStream) and "Content-Encoding" not in response.headers:
+        response.stream = _Mended(stream)
+    return response
 
 
 def _replaced(request: httpx2.Request, status: int, body: bytes) -> httpx2.Response:

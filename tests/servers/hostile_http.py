@@ -51,7 +51,7 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self._say(message, {**result, "serverInfo": info})
                 case "tools/list":
                     hint = {"readOnlyHint": True}
-                    names = [*WRONGS, "well", "long", "escapes"]
+                    names = [*WRONGS, "well", "long", "escapes", "halved"]
                     schema = {"type": "object"}
                     tools = [{"name": n, "inputSchema": schema, "annotations": hint} for n in names]
                     once = [{"name": n, "inputSchema": schema} for n in ("pay", "buy", "later")]
@@ -104,6 +104,10 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self._say(message, {"content": [{"type": "text", "text": "well"}]})
                 case "long":
                     content = [{"type": "text", "text": "y" * (3 << 20)}]
+                    answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}}
+                    self._send(f"data: {json.dumps(answer)}\n\n", "text/event-stream")
+                case "halved":
+                    content = [{"type": "text", "text": "smile \ud83d"}]
                     answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}}
                     self._send(f"data: {json.dumps(answer)}\n\n", "text/event-stream")
                 case "escapes":

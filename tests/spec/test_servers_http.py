@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
@@ -148,6 +149,36 @@ async def test_a_stream_of_events_is_not_asked_for_again_at_once() -> None:
             await client.post("http://web.test/mcp", json={})
             await client.get("http://web.test/mcp")
     assert waits == [BETWEEN] * 3
+
+
+class Pieces(httpx2.AsyncByteStream):
+    """A body as it came."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+async def test_half_a_character_is_read_wherever_its_bytes_are_cut() -> None:
+    """Whole ones, and what only looks like one behind a backslash, are what they were."""
+    body = rb'"\ud83d, \ud83D\uDe00, \\ud83d, \\\ude00\ud83d\n"'
+    cuts = [(a, b) for a in range(len(body)) for b in range(a, len(body), 3)]
+    pieces = iter([Pieces(body[:a], body[a:b], body[b:]) for a, b in cuts])
+    answers = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=next(pieces)))
+    async with HttpClient(transport=answers) as client:
+        for _ in cuts:
+            async with client.stream("POST", "http://web.test/mcp", json={}) as response:
+                read = json.loads(await response.aread())
+            assert read == "\ufffd, \U0001f600, \\ud83d, \\\ufffd\ufffd\n"
+
+
+@pytest.mark.slow
+async def test_an_answer_with_half_a_character_is_one(call: Call) -> None:
+    """As of a text that a server cut: the package takes none."""
+    assert (await call("halved", 0)).value == "smile \ufffd"
 
 
 @pytest.mark.slow
