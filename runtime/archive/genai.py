@@ -78,7 +78,8 @@ def genai_lines(
                 answered = step if step is not None and step.attempt.key == attempt.key else None
                 span = _call(of, attempt, answered, layout)
                 if span is not None:
-                    last = max(last, step.finished_at if step is not None else attempt.started_at)
+                    ended = step.finished_at if step is not None else ""
+                    last = max(last, attempt.started_at, ended)
                     yield _traces({"traceId": trace, "parentSpanId": root, **span})
         except UNREADABLE as error:
             gaps.append(named_gap(error, turn))
@@ -123,6 +124,7 @@ def _call(
         "holdfast.attempt.key": attempt.key,
         "holdfast.attempt.digest": attempt.digest,
     }
+    # No span ends before it begins, also where the clock was set back meanwhile.
     span: Span = {
         "spanId": _id(attempt.key, 8),
         "name": f"chat {attributes['gen_ai.request.model']}",
@@ -131,13 +133,13 @@ def _call(
     }
     if step is not None:
         attributes |= _answer(step)
-        span["endTimeUnixNano"] = _nanoseconds(step.finished_at or step.started_at)
+        span["endTimeUnixNano"] = _nanoseconds(max(attempt.started_at, step.finished_at))
     elif failure is not None:
         attributes |= {
             "error.type": failure.error_type,
             "http.response.status_code": failure.status_code,
         }
-        span["endTimeUnixNano"] = _nanoseconds(failure.failed_at or attempt.started_at)
+        span["endTimeUnixNano"] = _nanoseconds(max(attempt.started_at, failure.failed_at))
         span["status"] = {"code": _ERROR, "message": failure.error_message}
     return {**span, "attributes": _attributes(attributes)}
 

@@ -517,9 +517,10 @@ def _line(row: dict[str, Any], outcome: str, words: str) -> str:
 
 
 def _seconds(turn: dict[str, Any]) -> str:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     if not turn["finished_at"]:
         return ""
     took = datetime.fromisoformat(turn["finished_at"]) - datetime.fromisoformat(turn["started_at"])
-    return f"{took.total_seconds():.1f}s"
+    # Nothing is known where the clock was set back meanwhile.
+    return f"{took.total_seconds():.1f}s" if took >= timedelta() else ""

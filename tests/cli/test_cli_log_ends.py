@@ -16,7 +16,7 @@ from runtime.archive.stores import open_store
 from runtime.cli.main import main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
-from archive_jobs import Written, chat, write_run
+from archive_jobs import Written, chat, step_record, write_run
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,28 @@ def test_the_last_line_says_how_it_ended(
     assert capsys.readouterr().out.splitlines()[-1] == line
     assert main(["log", "one", "--store", where, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["end"].get("unread", 0) == end.get("unread", 0)
+
+
+def test_a_turn_in_which_the_clock_was_set_back(
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """How long its call took is not known, and no span of it ends before it begins."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    where = str(tmp_path / "archive")
+    written = Written(JobArchive(open_store(where), "nightly", "one"))
+    layout = chat(random.Random(2), 20)(1, (), None)
+    record = step_record("a", 1, written.begin("a", 1, None, layout))
+    written.finished(record.model_copy(update={"finished_at": "2025-12-31T23:00:00Z"}))
+    assert main(["log", "one", "--store", where]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "$0.0010" in line)
+    assert line.split("$0.0010")[1].split() == ["x", "=", "1"]
+    assert main(["export", "one", "--store", where, "--format", "otel"]) == 0
+    spans = [
+        json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+        for line in capsys.readouterr().out.splitlines()
+    ]
+    assert len(spans) == 2
+    assert all(int(s["startTimeUnixNano"]) <= int(s["endTimeUnixNano"]) for s in spans)
