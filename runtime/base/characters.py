@@ -55,6 +55,17 @@ def is_hidden(character: str) -> bool:
     return category in _HIDDEN or character.isspace() or is_newer(character)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text has UTF-8: bytes of an argument or a variable that are none do not, nor does
+    half a surrogate pair.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_newer(character: str) -> bool:
     """Whether Unicode has had it only since a later version than 14."""
     number = ord(character)

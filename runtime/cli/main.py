@@ -18,8 +18,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from runtime.base.characters import is_unicode
 from runtime.base.collector import begin_process
-from runtime.base.errors import HoldfastError, ObjectCorrupt, ObjectMissing, ReaderGone
+from runtime.base.errors import HoldfastError, InputError, ObjectCorrupt, ObjectMissing, ReaderGone
 from runtime.cli import (
     approvals,
     approve,
@@ -196,6 +197,9 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001
         if _interrupted(error):
             return INTERRUPTED
+        if (odd := _no_text(error, arguments)) is not None:
+            _report(f"expected Unicode text, got {odd!r}")
+            return InputError.exit_code
         what = one_line(f"unexpected {type(error).__name__}: {error}")
         _report(f"{what} ({DEBUG}=1 shows the traceback)")
         return 1
@@ -209,6 +213,16 @@ def _interrupted(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def _no_text(error: Exception, arguments: Sequence[str]) -> str | None:
+    """What of a command is no UTF-8, where that is what the ``error`` is about: a path may be any
+    bytes, but what becomes a part of a job, or is looked for in an archive, is text.
+    """
+    if "surrogates not allowed" not in str(error):
+        return None
+    settings = (os.environ.get(name, "") for name in ("PWD", "HOLDFAST_HOME", "HOLDFAST_STORE"))
+    return next((one for one in (*arguments, *settings) if not is_unicode(one)), None)
 
 
 def _with(arguments: Sequence[str]) -> typer.Typer:

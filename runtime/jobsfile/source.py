@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from runtime.base.characters import is_unicode
 from runtime.base.errors import InputError
 from runtime.base.quoted import shown
 from runtime.jobsfile.packed import Packed, as_it_is
@@ -298,9 +299,7 @@ def checked_text(text: str, at: Location, problems: Problems) -> str:
     """``text``, or an empty text where it holds lone surrogates, which no UTF-8 file can; that is
     noted.
     """
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        problems.add(at, f"expected Unicode text, got {shown(text)}")
-        return ""
-    return text
+    if is_unicode(text):
+        return text
+    problems.add(at, f"expected Unicode text, got {shown(text)}")
+    return ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -19,6 +20,7 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError, RPCStatusCode
 
+from runtime.base.characters import is_unicode
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home, state_home
 from runtime.server.authentic import (
@@ -70,6 +72,21 @@ class Connection:
         return f"{kind} {self.address}" + (f", web UI {self.ui_url}" if self.ui_url else "")
 
 
+def _readable_environment() -> dict[str, str]:
+    """The variables that are text: Temporal's reader panics over any other, whosever it is.
+
+    Raises:
+        InputError: if it is one of Temporal's.
+    """
+    readable = {}
+    for name, value in os.environ.items():
+        if is_unicode(name) and is_unicode(value):
+            readable[name] = value
+        elif name.startswith("TEMPORAL_"):
+            raise InputError(f"{name}: expected Unicode text, got {value!r}")
+    return readable
+
+
 def load_profile(target: Target) -> ClientConfigProfile:
     """Temporal's configuration with ``target`` over it; its ``address`` is None if the embedded
     server is meant.
@@ -82,7 +99,9 @@ def load_profile(target: Target) -> ClientConfigProfile:
         if value == "":
             raise InputError(f"--{name} '' names none: leave --{name} out, or name one")
     try:
-        profile = ClientConfigProfile.load(profile=target.profile)
+        profile = ClientConfigProfile.load(
+            profile=target.profile, override_env_vars=_readable_environment()
+        )
     except (RuntimeError, ValueError, OSError) as error:
         raise InputError(f"Temporal's configuration cannot be read: {error}") from error
     profile = dataclasses.replace(

@@ -180,6 +180,22 @@ def test_unexpected_error_is_one_line(
     assert err.endswith(line)
 
 
+def test_what_is_no_text_is_told_as_that(
+    failing: list[BaseException],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a path or a name that becomes a part of a job is no UTF-8."""
+    with pytest.raises(UnicodeEncodeError) as error:
+        "/a\udcff".encode()
+    failing.append(error.value)
+    monkeypatch.setenv("PWD", "/a\udcff")
+    assert main(["fail"]) == 2
+    assert capsys.readouterr().err == "error: expected Unicode text, got '/a\\udcff'\n"
+    monkeypatch.setenv("PWD", "/a")
+    assert main(["fail"]) == 1
+
+
 def test_interrupt(failing: list[BaseException]) -> None:
     """Ctrl-C ends a command with exit code 130."""
     failing.append(KeyboardInterrupt())

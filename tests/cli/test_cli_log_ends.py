@@ -78,3 +78,19 @@ def test_a_turn_in_which_the_clock_was_set_back(
     ]
     assert len(spans) == 2
     assert all(int(s["startTimeUnixNano"]) <= int(s["endTimeUnixNano"]) for s in spans)
+
+
+def test_a_job_by_a_name_that_is_no_text(
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """There is none, and nothing unexpected."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    where = str(tmp_path / "archive")
+    archive = JobArchive(open_store(where), "nightly", "one")
+    archive.write_definition({"goal": "Find files", "model": "openai/m-1"})
+    assert main(["log", "nightly/\udcff", "--store", where]) == 2
+    said = "error: expected Unicode text, got 'nightly/\\udcff'\n"
+    assert capsys.readouterr().err == said

@@ -71,6 +71,14 @@ class TestPrecedence:
         assert load_profile(Target("from-option:7233")).namespace == "of-default"
         assert load_profile(Target(namespace="mine")).namespace == "mine"
 
+    def test_a_variable_that_is_no_text(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As the directory's, where that has such a name: Temporal's reader panicked over it."""
+        monkeypatch.setenv("PWD", "/a\udcff")
+        assert load_profile(Target()).address == "from-default:7233"
+        monkeypatch.setenv("TEMPORAL_ADDRESS", "\udcff:7233")
+        with pytest.raises(InputError, match=r"TEMPORAL_ADDRESS: expected Unicode text"):
+            load_profile(Target())
+
     def test_profile_brings_key_and_tls(self) -> None:
         """A named profile brings its API key, and with it TLS."""
         config = load_profile(Target(profile="cloud")).to_client_connect_config()
