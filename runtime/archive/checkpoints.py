@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,13 +22,16 @@ from runtime.archive.container import ArchivedObject, Part, referred
 from runtime.archive.forms import CheckpointForm, opened
 from runtime.archive.forms.base import sized
 from runtime.archive.frames import compress
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.layouts import lines_of
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import canonical_json, digest_bytes, joined_digests
-from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.errors import ObjectCorrupt
 from runtime.base.values import StepRef, Value
+
+_log = logging.getLogger(__name__)
 
 _WHOLE, _AGAINST_LAYOUT, _REST, _SESSION = "state", "state.layout", "rest", "session"
 """The parts that may hold the state: a frame without a dictionary, as the first releases wrote; one
@@ -84,7 +88,7 @@ def write_checkpoint(
     try:
         form, parts = _against_others(archive, form, state)
     # What it is stored against only saves room: what cannot be read must cost no checkpoint.
-    except (ObjectCorrupt, ObjectMissing):
+    except UNREADABLE:
         parts = (Part(_WHOLE, compress(text), len(text)),)
     _, archived = archive.objects.put(key, form, parts)
     return StepRef(key=key, digest=archived.digest)
@@ -214,12 +218,20 @@ def _from(store: ObjectStore) -> Get:
     return lambda key, kind: opened(key, store.get(key), kind)
 
 
-def last_checkpoint(archive: JobArchive, run: str, turn: int) -> StepRef | None:
+def checkpoint_before(archive: JobArchive, run: str, turn: int) -> Checkpoint | None:
     """The newest checkpoint of ``run``, or of the runs that it started from, at ``turn`` or before;
     None if there is none.
+
+    One that cannot be read is told in the log and passed over: an older one, and the turns behind
+    it, come to the same.
     """
-    last = _last(archive, run, turn)
-    return None if last is None else StepRef(key=last.key, digest=last.digest)
+    for key in _keys_before(archive, run, turn):
+        try:
+            digest = opened(key, archive.store.get(key), "checkpoint").digest
+            return read_checkpoint(archive.store, StepRef(key=key, digest=digest))
+        except UNREADABLE as error:
+            _log.warning("a checkpoint that cannot be read is passed over: %s", error)
+    return None
 
 
 def _last(archive: JobArchive, run: str, turn: int) -> ArchivedObject | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.checkpoints import checkpoint_before
 from runtime.archive.job import JobArchive
 from runtime.base.errors import NotFound
 
@@ -19,8 +19,7 @@ def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str
     Raises:
         NotFound: if the run has no such turn.
     """
-    checkpoint = last_checkpoint(archive, run, turn - 1)
-    saved = read_checkpoint(archive.store, checkpoint) if checkpoint is not None else None
+    saved = checkpoint_before(archive, run, turn - 1)
     variables: dict[str, dict[str, Any]] = (
         dict(saved.state["variables"]) if saved is not None else {}
     )

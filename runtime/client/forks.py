@@ -23,7 +23,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.record import ReplayMode, ReplayOrder, RunName
 from activities.sub_jobs import end_in
 from runtime.archive.catalog import archive_id
-from runtime.archive.checkpoints import Checkpoint, last_checkpoint, read_checkpoint
+from runtime.archive.checkpoints import checkpoint_before
 from runtime.archive.forms import End
 from runtime.archive.gaps import UNREADABLE, check_turns
 from runtime.archive.going_on import check_goes_on
@@ -347,7 +347,7 @@ def _order_of(
     if name != source.job:
         # Nobody waits for the fork of a sub-job, and its budget is its own.
         spec = spec.model_copy(update={"id": name, "parent": ""})
-    saved = _saved_before(archive, source.run, point.turn)
+    saved = checkpoint_before(archive, source.run, point.turn - 1)
     first = saved.turn + 1 if saved is not None else 1
     seed = str(saved.state["key"]) if saved is not None else _first_job(archive, source.run)
     restore = None
@@ -382,21 +382,13 @@ def _order_of(
     )
 
 
-def _saved_before(archive: JobArchive, run: str, turn: int) -> Checkpoint | None:
-    """The checkpoint from which a fork before statement ``turn`` goes on; None for one that begins
-    with the first turn.
-    """
-    ref = last_checkpoint(archive, run, turn - 1)
-    return read_checkpoint(archive.store, ref) if ref is not None else None
-
-
 def _check_record(archive: JobArchive, run: str, turn: int) -> None:
     """See that a run can be gone on with before statement ``turn``.
 
     Raises:
         ObjectCorrupt, ObjectMissing: if what that needs cannot be read.
     """
-    saved = _saved_before(archive, run, turn)
+    saved = checkpoint_before(archive, run, turn - 1)
     check_goes_on(archive, run, saved.turn + 1 if saved is not None else 1, turn - 1)
 
 

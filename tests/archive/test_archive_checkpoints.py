@@ -16,7 +16,12 @@ from activities.checkpoints import CheckpointActivities
 from activities.record import CheckpointPart, LoadOrder
 from runtime.archive import keys
 from runtime.archive.caches import caches_of
-from runtime.archive.checkpoints import _known, read_checkpoint, write_checkpoint
+from runtime.archive.checkpoints import (
+    _known,
+    checkpoint_before,
+    read_checkpoint,
+    write_checkpoint,
+)
 from runtime.archive.container import Part, header, seal, unseal
 from runtime.archive.findings import Fault
 from runtime.archive.forms import CheckpointForm
@@ -235,6 +240,23 @@ def test_a_checkpoint_whose_base_is_gone_or_another_is_told() -> None:
     for number in (5, 6, 7):
         with pytest.raises((ObjectMissing, ObjectCorrupt), match=lost):
             read_checkpoint(left, refs[number])
+
+
+def test_an_older_checkpoint_stands_in_for_one_that_cannot_be_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each that is passed over is told; where none is left there is none."""
+    store = MemoryStore()
+    archive, refs, _ = checkpoints(store, 3)
+    for left in (3, 2, 1, 0):
+        caplog.clear()
+        saved = checkpoint_before(archive, "r", 3)
+        assert (saved.turn if saved is not None else 0) == left
+        told = [record.getMessage().split(": ")[:2] for record in caplog.records]
+        passed = "a checkpoint that cannot be read is passed over"
+        assert told == [[passed, ref.key] for ref in reversed(refs[left:])]
+        if left:
+            store.replace(refs[left - 1].key, store.get(refs[left - 1].key)[:-1])
 
 
 def test_a_checkpoint_is_written_where_none_before_can_be_read() -> None:

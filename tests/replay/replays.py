@@ -9,6 +9,7 @@ from typing import Any
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
@@ -75,10 +76,20 @@ async def frozen_again(stage: Stage, spec: JobSpec, run: str) -> tuple[JobOutcom
 
 
 async def fork_job(
-    stage: Stage, source: RunName, turn: int, name: str, order: ReplayOrder
+    stage: Stage,
+    source: RunName,
+    turn: int,
+    name: str,
+    order: ReplayOrder,
+    *,
+    store: ObjectStore | None = None,
 ) -> Reset:
-    """Fork one of the stage's jobs, and have its history replayed at the test's end."""
-    made = await fork(stage.client, stage.store, ForkPoint(source, turn), name, order, stage.queue)
+    """Fork one of the stage's jobs, as the command does that sees the stage's store or ``store``,
+    and have its history replayed at the test's end.
+    """
+    made = await fork(
+        stage.client, store or stage.store, ForkPoint(source, turn), name, order, stage.queue
+    )
     stage.started.append(job_workflow_id(made.key))
     return made
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from temporalio.testing import WorkflowEnvironment
 
-from runtime.archive.checkpoints import last_checkpoint, read_checkpoint
+from runtime.archive.checkpoints import checkpoint_before
 from runtime.archive.recorded import user_messages
 from runtime.job.stops import JobStatus
 from tests.kill.oracle import differences
@@ -83,8 +83,8 @@ async def test_a_server_that_asks_for_it_gets_short_histories(stage: Stage) -> N
             stage.started[0], run_id=run
         ).fetch_history()
         assert len(history.events) < 230
-    saved = last_checkpoint(archive, outcome.run, 82)
-    checkpoint = read_checkpoint(stage.store, saved)
+    checkpoint = checkpoint_before(archive, outcome.run, 82)
+    assert checkpoint is not None
     assert (checkpoint.turn, checkpoint.state["variables"]["x"]["repr"]) == (64, "63")
     assert await replay_runs(stage.client, stage, "job-1") == 3
 

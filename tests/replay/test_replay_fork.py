@@ -8,10 +8,11 @@ import pytest
 from temporalio.testing import WorkflowEnvironment
 
 from activities.record import RunName
-from runtime.archive.checkpoints import last_checkpoint
+from runtime.archive.checkpoints import checkpoint_before
 from runtime.archive.divergences import divergences
 from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
+from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound
 from runtime.base.values import JobKey
 from runtime.client.resets import outcome_of_reset
@@ -66,7 +67,7 @@ async def test_forks_and_resets_go_on_from_before_and_after_a_checkpoint(stage: 
     outcome, archive = await _recorded(stage)
     source = RunName(batch=stage.batch, job="job", run=outcome.run)
     before = timeline(archive, outcome.run)
-    assert last_checkpoint(archive, outcome.run, TURNS) is not None
+    assert checkpoint_before(archive, outcome.run, TURNS) is not None
     turns = (9, 68)
     made = [
         await fork_job(
@@ -103,7 +104,51 @@ async def test_forks_and_resets_go_on_from_before_and_after_a_checkpoint(stage: 
         name for name in activities_of(await handle.fetch_history()) if name.startswith("recorded-")
     ]
     assert looked_up[0] == "recorded-65"
+    await _a_fork_goes_on_from_a_checkpoint_before_a_damaged_one(stage, source)
     await _resets_go_back_through_continued_runs(stage, outcome, archive)
+
+
+class _Harmed:
+    """A store in which one object is cut short."""
+
+    def __init__(self, store: ObjectStore, harmed: str) -> None:
+        self._store, self._harmed = store, harmed
+        self.put_if_absent, self.list, self.folders = (
+            store.put_if_absent,
+            store.list,
+            store.folders,
+        )
+
+    def get(self, key: str) -> bytes:
+        """See ``ObjectStore``."""
+        return self._store.get(key)[: -1 if key == self._harmed else None]
+
+    def __str__(self) -> str:
+        return str(self._store)
+
+
+async def _a_fork_goes_on_from_a_checkpoint_before_a_damaged_one(
+    stage: Stage, source: RunName
+) -> None:
+    """It restores the turns behind that one, and comes to the same."""
+    archive = JobArchive.of(stage.store, source)
+    newest = checkpoint_before(archive, source.run, TURNS)
+    assert newest is not None
+    harmed = _Harmed(stage.store, newest.ref.key)
+    older = checkpoint_before(JobArchive.of(harmed, source), source.run, TURNS)
+    assert older is not None and older.turn < newest.turn
+    order = reexecution(stage, "job", source.run, 69, frozen=True)
+    made = await fork_job(stage, source, 69, "fork-69", order, store=harmed)
+    ended = await outcome_of_reset(stage.client, made)
+    forked = archive_of(stage, "fork-69")
+    assert (ended.status, ended.turns, divergences(forked, ended.run)) == (
+        JobStatus.SUCCEEDED,
+        TURNS,
+        [],
+    )
+    handle = stage.client.get_workflow_handle(stage.started[-1], run_id=made.run)
+    activities = activities_of(await handle.fetch_history())
+    assert f"recorded-{older.turn + 1}" in activities
 
 
 async def _resets_go_back_through_continued_runs(
