@@ -89,17 +89,21 @@ class Control:
         with suppress(RPCError, WorkflowFailureError, NotSigned):
             await self.client.get_workflow_handle(batch_workflow_id(batch)).result()
 
-    async def batch_failure(self, batch: str) -> str:
-        """Why the batch's workflow has failed; nothing if it has not."""
+    async def left_by(self, batch: str) -> str:
+        """What became of a job that is not there, whose batch does not run: ``was not started: ...``
+        with the reason.
+        """
         handle = self.client.get_workflow_handle(batch_workflow_id(batch))
         description = await describe(self.client, handle.id)
-        if description is None or description.status is not WorkflowExecutionStatus.FAILED:
-            return ""
-        try:
-            await handle.result()
-        except WorkflowFailureError as error:
-            return error.cause.message if isinstance(error.cause, FailureError) else ""
-        return ""
+        if description is None:
+            return "is lost: Temporal's database was, or job and batch were deleted there"
+        if description.status is WorkflowExecutionStatus.FAILED:
+            try:
+                await handle.result()
+            except WorkflowFailureError as error:
+                if isinstance(error.cause, FailureError):
+                    return f"was not started: {error.cause.message}"
+        return "was not started: its batch's workflow was ended from outside"
 
     async def _asked(
         self, batch: str, answer: type[Answer], query: str, *arguments: int

@@ -26,8 +26,6 @@ MOST_ASKED = 64
 _KNOWN = (Start.RERUN, Start.RESUMED)
 """Jobs that have had a run when the plan was made, of which the batch may tell as well."""
 
-_ENDED = "its batch's workflow was ended from outside"
-
 MOST_PAUSE, MOST_ASLEEP = 4, 24
 _FEW = 4
 """Rounds, of ``POLL_SECONDS`` each, that a job is left alone of which nothing new was heard for
@@ -185,11 +183,8 @@ class Watch:
                 # Asked in this order, a job that a batch at its end has not started is never
                 # started by it.
                 if news is None:
-                    why = await self._control.batch_failure(self._plan.batch)
-                    raise ServerError(
-                        f"job {self._key(job)} was not started: {why or _ENDED}. Give the same"
-                        " command again"
-                    )
+                    became = await self._control.left_by(self._plan.batch)
+                    raise ServerError(f"job {self._key(job)} {became}. Give the same command again")
                 continue
             event = self._event(job, standing, over=news is None)
             if event is not None:

@@ -398,14 +398,20 @@ async def _add_search_attributes(service: ServiceClient) -> None:
     """Before the namespace is used: the server reads its attributes into a cache then.
 
     One that cannot have them does without.
+
+    Raises:
+        RPCError: if the server does not know the namespace yet.
     """
-    from temporalio.service import RPCError
+    from temporalio.service import RPCError, RPCStatusCode
 
     from runtime.server.preparing import add_attributes
 
     try:
         await add_attributes(service.operator_service, NAMESPACE, list(map(str, TYPES)))
     except RPCError as error:
+        # A server that was asked for the namespace before it was made remembers that for seconds.
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise
         _log.warning("jobs cannot be searched for by their attributes: %s", error.message)
 
 

@@ -3,7 +3,9 @@ the archive if told to.
 """
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,33 @@ def test_it_is_said_and_nothing_is_started(own_cli: CommandLine) -> None:
             ),
         ]
     assert (_calls(own_cli, "short"), _calls(own_cli, "long")) == ([1, 2], [1, 2, 3, 4])
+
+
+@pytest.mark.slow
+def test_a_database_that_is_lost_while_a_command_watches_is_told(own_cli: CommandLine) -> None:
+    """In one line, and not as somebody's doing; the same command again says what can be done."""
+    own_cli.write("long.py", MODEL.format(turns=8, delay=600))
+    file = own_cli.jobs("id: long, model: scripted/long.py", batch="b")
+    process = own_cli.start("run", file)
+    wait_for(lambda: own_cli.turns("b", "long") == 3, "turn 3", process)
+    server = own_cli.home / "server"
+    for path in server.glob("temporal.db*"):
+        path.unlink()
+    os.kill(json.loads((server / "server.json").read_text())["pid"], signal.SIGKILL)
+    done = own_cli.finished(process)
+    told = [line for line in done.err.splitlines() if not line.startswith("the Temporal server")]
+    assert (done.code, told) == (
+        1,
+        [
+            "warning: the embedded Temporal server died and is started again",
+            (
+                "error: job b/long is lost: Temporal's database was, or job and batch were deleted"
+                " there. Give the same command again"
+            ),
+        ],
+    )
+    again = own_cli("run", file)
+    assert (again.code, f"{file} --from-archive" in again.err) == (2, True)
 
 
 def test_a_lost_job_goes_on_from_the_archive(own_cli: CommandLine) -> None:
