@@ -257,15 +257,13 @@ async def _without_lost(control: Control, request: Request, connection: Connecti
         InputError: if some are, and the user has not said what is to become of them.
     """
     plan = await _planned(control, request, connection)
-    lost = plan.counted(Start.LOST)
-    if not lost:
+    if not plan.counted(Start.LOST):
         return plan
     if request.lost is Lost.REFUSED:
         refuse_lost(control.store, plan, connection.address, request.again)
     await resume_lost(control.client, control.store, plan)
-    # Anew: what was lost has a run now, of which the archive has no turn yet.
-    again = await _planned(control, request, connection)
-    return again.at_turns({job.id: job.turn for job in lost})
+    # Anew: what was lost has a run now.
+    return await _planned(control, request, connection)
 
 
 async def _asked(connection: Connection, ask: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -90,8 +90,8 @@ class Control:
             await self.client.get_workflow_handle(batch_workflow_id(batch)).result()
 
     async def left_by(self, batch: str) -> str:
-        """What became of a job that is not there, whose batch does not run: ``was not started: ...``
-        with the reason.
+        """What became of a job that is not there, whose batch does not run: ``was not started:
+        ...``, with the reason.
         """
         handle = self.client.get_workflow_handle(batch_workflow_id(batch))
         description = await describe(self.client, handle.id)

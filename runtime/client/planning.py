@@ -10,9 +10,10 @@ from functools import partial
 
 from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
 
+from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.job import JobArchive
-from runtime.base.errors import DefinitionChanged, InputError
+from runtime.base.errors import DefinitionChanged, InputError, ServerError
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id, job_key
@@ -149,6 +150,8 @@ async def _plan_job(
     if running:
         archive = JobArchive.of(control.store, key)
         turn = await asyncio.to_thread(archive.last_turn, description.run_id or "")
+        # A run that has made no call may go on after the turns of another one.
+        turn = turn or _turns_before(await _order_of(control, description))
         return JobPlan(spec.id, Start.RESUMED, turn=turn)
     return JobPlan(spec.id, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
 
@@ -165,14 +168,31 @@ async def _check_definition(
     if await description.memo_value("definition", default="") == definition_digest(spec):
         return
     way = "start it anew with --rerun-failed, " if failed else ""
+    differences = changes((await _order_of(control, description)).spec, spec)
+    raise DefinitionChanged(
+        f"job {spec.id!r} was started with another definition: {'; '.join(differences)}."
+        f" Nothing was started: {way}put the definition back, or give the job another id or"
+        " the file another batch"
+    )
+
+
+async def _order_of(control: Control, description: WorkflowExecutionDescription) -> JobOrder:
+    """What a run of a job was started with."""
     handle = control.client.get_workflow_handle(description.id, run_id=description.run_id)
-    # The first event alone, which has the order: a history may have thousands.
+    # The first event alone: a history may have thousands.
     async for event in handle.fetch_history_events(page_size=1):
         started = event.workflow_execution_started_event_attributes.input.payloads
+        order: JobOrder
         (order,) = await in_workflow(control.client, handle.id).decode(started, [JobOrder])
-        differences = changes(order.spec, spec)
-        raise DefinitionChanged(
-            f"job {spec.id!r} was started with another definition: {'; '.join(differences)}."
-            f" Nothing was started: {way}put the definition back, or give the job another id or"
-            " the file another batch"
-        )
+        return order
+    raise ServerError(f"run {description.run_id} of workflow {description.id} has no history")
+
+
+def _turns_before(order: JobOrder) -> int:
+    """The last turn that another run has of what this one goes on with."""
+    if order.origin is None:
+        return 0
+    replay, parent = order.origin.replay, order.origin.parent
+    ordered = replay.start - 1 if replay is not None else 0
+    place = keys.parse_turn_key(parent.key) if parent is not None else None
+    return max(ordered, place.turn if place is not None else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from runtime.base.spec.models import BatchSpec, Retry
@@ -103,15 +103,6 @@ class Plan:
             for job in self.counted(Start.DONE)
             if job.outcome and job.outcome.status is not JobStatus.SUCCEEDED
         )
-
-    def at_turns(self, turns: Mapping[str, int]) -> Plan:
-        """The same, where the jobs that are resumed have had ``turns`` in earlier runs."""
-        resumed = {
-            job.id: replace(job, turn=turns[job.id])
-            for job in self.counted(Start.RESUMED)
-            if job.id in turns
-        }
-        return replace(self, known={**self.known, **resumed})
 
     def sentence(self) -> str:
         """``1 done, 2 resumed at turns 4 and 11, 3 new``."""

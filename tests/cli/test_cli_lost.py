@@ -223,6 +223,8 @@ def test_a_lost_job_asks_a_person_again(own_cli: CommandLine) -> None:
     wait_for(lambda: own_cli("approve", "b/a").code == 0, "the question", running)
     done = own_cli.finished(running)
     assert (done.code, done.summary()["a"]["result"]) == (0, "ann 3"), done.err
+    (plan,) = json.loads(done.out.splitlines()[0])["jobs"]
+    assert plan == {"id": "a", "start": "resumed", "turn": 2}
     assert (ran(own_cli), done.summary()["a"]["turns"]) == (["ann 3"], 3)
     rows = own_cli("log", "b/a", "--json").json()["turns"]
     assert [(row["turn"], row["outcome"]) for row in rows] == [(1, "ok"), (2, "ok"), (3, "ok")]
