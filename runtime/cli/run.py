@@ -105,8 +105,8 @@ def command(
     be in reach of both: name one (in the jobs file, with --store or HOLDFAST_STORE) that is, such
     as s3://BUCKET/PREFIX. Without, it is a directory of this machine.
 
-    Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 130:
-    interrupted.
+    Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 4: the
+    archive was removed while they ran; 130: interrupted.
     """
     from runtime.jobsfile.load import load
 

@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
+from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore, folder_of
 from runtime.base.errors import HoldfastError, InputError
@@ -23,6 +24,7 @@ from runtime.base.values import JobKey
 from runtime.cli.disks import tell_of_full_disks
 from runtime.cli.exit_codes import INTERRUPTED, exit_code
 from runtime.cli.interrupts import Interrupts
+from runtime.cli.lost_archive import check_is_there, tell_of_a_lost_archive
 from runtime.cli.output import note
 from runtime.cli.reporters import Reporter
 from runtime.cli.stores import archive_of
@@ -210,9 +212,10 @@ async def _run(
     plan = await _without_lost(control, request, connection)
     reporter.planned(plan, connection.shown)
     seen = Seen(plan.ended)
-    interrupted = False
+    interrupted, archive = False, ""
     left = len(plan.ids) - len(seen.outcomes)
     if left or await _asked(connection, lambda: goes_on(control, plan)):
+        archive = await asyncio.to_thread(archive_id, store)
         reporter.waiting("starting a worker: loading the model library and the interpreter")
         async with _worked_on(request, plan, max(left, 1), connection, store, interrupts, crew):
             # From here on jobs run: an interrupt lets the calls in flight end.
@@ -221,9 +224,11 @@ async def _run(
             await _asked(connection, lambda: submit(control, plan))
             plan = await _with_those_to_come(control, connection, plan)
             seen = Seen(plan.ended)
-            watching = asyncio.create_task(
-                tell_of_full_disks(_written(connection, store), note, request.again), name="disks"
+            looks = (
+                tell_of_full_disks(_written(connection, store), note, request.again),
+                tell_of_a_lost_archive(store, archive, note),
             )
+            watching = [asyncio.create_task(look) for look in looks]
             try:
                 interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
                 if not interrupted:
@@ -233,9 +238,12 @@ async def _run(
                     await until_told(control, plan.batch, frozenset(plan.ids), interrupts.asked)
                     interrupted = on_finish is not None and interrupts.asked.is_set()
             finally:
-                watching.cancel()
+                for look in watching:
+                    look.cancel()
     jobs = await asyncio.to_thread(summary, store, plan, seen)
     reporter.closed(jobs, request.again if interrupted else None, request.rerun)
+    if archive:
+        await asyncio.to_thread(check_is_there, store, archive)
     return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
 
 
