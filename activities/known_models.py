@@ -40,6 +40,8 @@ def faults(
     """
     if name.startswith("scripted/"):
         return []
+    if name.endswith("/"):
+        return [f"{name!r} names a provider and no model: write PROVIDER/MODEL"]
     mode = mode_of(name)
     if mode is not None and mode not in _CALLED:
         return [

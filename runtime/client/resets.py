@@ -201,6 +201,10 @@ def _last_turn(archive: JobArchive, run: str) -> int:
     return max((step.turn for step in archive.steps(run)), default=0)
 
 
+def _numbered(last: int) -> str:
+    return f"they are numbered 1 to {last}" if last else "no call of it has a reply"
+
+
 async def _stop_of(
     client: Client, archive: JobArchive, key: JobKey, order: ReplayOrder, last: int
 ) -> _Point:
@@ -212,7 +216,7 @@ async def _stop_of(
     end = await asyncio.to_thread(archive.end, run)
     if turn != last + 1 or (end is not None and end.status == JobStatus.SUCCEEDED):
         await asyncio.to_thread(check_turns, archive, run, turn)
-        raise NotFound(f"run {run} of {key} has no statement {turn}: they are numbered 1 to {last}")
+        raise NotFound(f"run {run} of {key} has no statement {turn}: {_numbered(last)}")
     if order.follows:
         raise InputError(
             f"run {run} of {key} has no reply at {turn}, so there is nothing to execute again"
@@ -231,9 +235,7 @@ async def _stop_of(
         return _Point(run, turn, max(called))
     if end is not None and "end" in scheduled:
         return _Point(run, turn, scheduled["end"])
-    raise NotFound(
-        f"run {run} of {key} has not come to statement {turn}: they are numbered 1 to {last}"
-    )
+    raise NotFound(f"run {run} of {key} has not come to statement {turn}: {_numbered(last)}")
 
 
 async def _history_until(client: Client, key: JobKey, point: _Point) -> list[HistoryEvent]:

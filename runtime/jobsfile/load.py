@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from runtime.base.errors import InputError
 from runtime.base.quoted import shown
 from runtime.base.spec.models import BatchSpec, JobSpec
 from runtime.jobsfile.expand import Expansion, too_many
@@ -32,6 +33,9 @@ from runtime.jobsfile.written.job import WrittenJob
 from runtime.jobsfile.written.names import NAME_RULE, is_name
 
 W = TypeVar("W", bound=BaseModel)
+
+_NO_YAML = frozenset({".toml", ".csv"})
+"""Suffixes of files that read as YAML would be told as a bad one."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,8 @@ def _read(path: Path, problems: Problems) -> dict[str, Any]:
     if is_jsonl(path):
         problems.hidden = 2
         return {"jobs": read_jsonl(path, problems)}
+    if (suffix := path.suffix.lower()) in _NO_YAML:
+        raise InputError(f"{path}: expected a jobs file in YAML or JSONL, got one named {suffix}")
     raw = read_yaml(read_text(path), problems)
     if not isinstance(raw, dict):
         problems.add((), f"expected a mapping with 'jobs', got {shown(raw)}")

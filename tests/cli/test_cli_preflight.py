@@ -137,6 +137,7 @@ def test_a_price_that_nobody_knows_is_worth_a_note(cli: CommandLine) -> None:
     ("name", "usd", "elsewhere", "said"),
     [
         ("opanai/gpt-5", 5.0, True, "--model: litellm knows no provider of the model"),
+        ("openai/", 5.0, True, "--model: 'openai/' names a provider and no model: write PROVIDER"),
         ("openai/text-embedding-3-small", 5.0, True, "is a model for embedding"),
         ("openai/gpt-5", 5.0, False, "--model: no key for openai: set OPENAI_API_KEY"),
         ("hosted_vllm/my-model", 2.0, True, "--model: no price is known of hosted_vllm/my-model"),

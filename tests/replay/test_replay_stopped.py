@@ -42,6 +42,9 @@ async def test_a_call_that_failed_is_made_again_with_another_model(stage: Stage)
         await fork_job(stage, source, 4, "other", rerun(stage, "job", again.run, 4))
     assert sound(archive)
     await replay_runs(stage.client, stage, "job")
+    none, _ = await stage.run([], id="none")
+    with pytest.raises(NotFound, match="has no statement 2: no call of it has a reply"):
+        await reset_job(stage, "none", rerun(stage, "none", none.run, 2))
 
 
 async def test_what_changed_before_a_call_that_failed_is_in_the_end(stage: Stage) -> None:

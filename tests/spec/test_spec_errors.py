@@ -611,8 +611,10 @@ def test_bad_text(refuse: Refuse, text: str | bytes, message: str) -> None:
 
 
 def test_no_file(place: Path) -> None:
-    """A file that is not there, a directory and a pipe are no jobs files."""
+    """A file that is not there, a directory, a pipe and a TOML file are no jobs files."""
+    (place / "jobs.toml").write_text('[[jobs]]\nid = "a"\n')
     for path, message in (
+        (place / "jobs.toml", "expected a jobs file in YAML or JSONL, got one named .toml"),
         (place / "no.yaml", "no such jobs file"),
         (place / "src", "expected a jobs file, got a directory"),
         (Path("/dev/null"), "expected a jobs file, got something that is no regular file"),
