@@ -55,18 +55,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import (
-        ALIKE,
-        CENTS,
-        EARLIER,
-        EXACT,
-        FAITHFUL,
-        NATURAL,
-        PACED,
-        UNREAD,
-        WRITES,
-        patched,
-    )
+    from workflows.patches import CENTS, EARLIER, EXACT, PACED, UNREAD, dialect, patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -177,15 +166,7 @@ class JobWorkflow(Ordered):
             await self.tick()
             reply = await self.call_model()
             clock = self.moment.answers.clock(reply, self.moment.now)
-            statement = self.job.receive(
-                reply,
-                clock,
-                writes=patched(WRITES),
-                exact=patched(EXACT),
-                natural=patched(NATURAL),
-                faithful=patched(FAITHFUL),
-                alike=patched(ALIKE),
-            )
+            statement = self.job.receive(reply, clock, dialect(), exact=patched(EXACT))
             if statement is not None:
                 await self.execute(statement)
                 asleep = self.replaying.fell_asleep(clock, effects=len(statement.effects))

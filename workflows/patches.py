@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from temporalio import workflow
 
+with workflow.unsafe.imports_passed_through():
+    from runtime.interpreter.dialect import Dialect
+
 EARLIER = "patches-of-2026-11"
 """By one mark all that there were when runs began to ask as they begin, and what came with it."""
 
@@ -111,6 +114,17 @@ def patched(patch: str) -> bool:
     if patch not in COVERED:
         raise ValueError(f"no run asks for the patch {patch!r} as it begins: add it to AT_START")
     return _marked((*AT_START, patch))
+
+
+def dialect() -> Dialect:
+    """By which rules the run's statements are lowered and told of."""
+    if patched(ALIKE):
+        return Dialect.ALIKE
+    if patched(FAITHFUL):
+        return Dialect.FAITHFUL
+    if patched(NATURAL):
+        return Dialect.NATURAL
+    return Dialect.WRITES if patched(WRITES) else Dialect.FIRST
 
 
 def _marked(patches: tuple[str, ...]) -> bool:

@@ -36,7 +36,7 @@ def expression(
     call: ast.Call, *, faithful: bool = False
 ) -> tuple[ast.expr, ast.expr | None] | None:
     """The expression that a call of ``re`` takes, and its flags; None if there is none that needs
-    another text. ``faithful`` is as in ``lowering.lower``.
+    another text. ``faithful``: by the dialect ``FAITHFUL``.
     """
     function = call.func
     if not (

@@ -32,6 +32,7 @@ from runtime.context.outcomes import (
 )
 from runtime.context.sources import ALL_TOKENS, ReadResult
 from runtime.interpreter import hands
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.echo import text_of
 from runtime.interpreter.host import (
     Answer,
@@ -133,8 +134,8 @@ class JobHost:
     ``lend`` has a budget for a sub-job, if it may start any. ``bounded`` is asked where a schema or
     a result is refused: False for what was checked before such checks were bounded;
     ``bounded_functions`` where a function of the standard library fails that the host computes.
-    ``writes`` is False for runs from before the patch ``WRITES``, which write no bytes by ``open``;
-    ``natural`` for those from before ``NATURAL``, which are not told what to write for data.
+    Before the ``dialect`` ``WRITES`` no bytes are written by ``open``; before ``NATURAL`` nobody is
+    told what to write for data.
     """
 
     graph: ContextGraph
@@ -148,8 +149,7 @@ class JobHost:
     lend: Lend | None = None
     bounded: Callable[[], bool] = lambda: True
     bounded_functions: Callable[[], bool] = lambda: True
-    writes: bool = True
-    natural: bool = True
+    dialect: Dialect = Dialect.LATEST
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
@@ -280,7 +280,7 @@ class JobHost:
                 return self._change(
                     operation,
                     lambda: hands.asked_of_system(
-                        operation, path, args[1:], kwargs, binary=self.writes
+                        operation, path, args[1:], kwargs, binary=self.dialect >= Dialect.WRITES
                     ),
                 )
             return Failure("PermissionError", f"{os_values.READ_ONLY}: {as_literal(path)}")
@@ -429,7 +429,9 @@ class JobHost:
         return ReturnValue(None)
 
     def _no_data(self, name: str, error: TypeError) -> Failure:
-        instead = f": write {error.instead}" if isinstance(error, NoData) and self.natural else ""
+        instead = ""
+        if isinstance(error, NoData) and self.dialect >= Dialect.NATURAL:
+            instead = f": write {error.instead}"
         return Failure("TypeError", f"{name}(): {error}{instead}")
 
     def _result_problem(self, result: Any) -> str | None:

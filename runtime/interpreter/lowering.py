@@ -17,6 +17,7 @@ from itertools import pairwise
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.syntax import tree_of
 from runtime.interpreter import expressions, shape, stand_ins, supplied
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.supplied import generators
 
 CALLING = f"{supplied.PREFIX}job_"
@@ -54,16 +55,11 @@ def lower(
     before: tuple[str, ...] = (),
     names: frozenset[str] = frozenset(),
     functions: frozenset[str] = frozenset(),
-    *,
-    writes: bool = True,
-    natural: bool = True,
-    faithful: bool = True,
-    alike: bool = True,
+    dialect: Dialect = Dialect.LATEST,
 ) -> Lowered:
     """``source`` in terms of what the interpreter has, and of the pieces that the session had
     ``before``. ``names`` are those of the job's MCP servers, and ``OutcomeUnknown`` if it knows
-    that; ``functions`` what it can call of the job. Without ``writes``, ``natural``, ``faithful``
-    and ``alike`` it is lowered as for runs from before the patches of those names.
+    that; ``functions`` what it can call of the job.
 
     What the host's parser does not take is left as it is.
     """
@@ -72,8 +68,7 @@ def lower(
         return as_it_is
     try:
         tree = tree_of(source)
-        faithful = faithful and natural
-        lowering = _Lowering(source, writes=writes, natural=natural, faithful=faithful)
+        lowering = _Lowering(source, dialect)
         # Once for all that looks through it: each walk through the tree is dear.
         nodes = tuple(ast.walk(tree))
         # The parser may make the name of other letters.
@@ -83,16 +78,15 @@ def lower(
         lowering.enums = "_enum" in before or "Enum" in source
         lowering.lengths = lowering.enums or "_len" in before or "def __len__" in source
         # And once one has a truth, any value may have that.
-        lowering.truths = faithful and (
+        lowering.truths = lowering.faithful and (
             "_truth" in before or "__len__" in source or "__bool__" in source
         )
         lowering.lengths = lowering.lengths or lowering.truths
-        lowering.alike = faithful and alike
         # Once re has another name, any object may be it.
         lowering.regex = lowering.alike and ("_regex" in before or shape.renames(nodes, "re"))
         # A statement's own variable of a server's name hides the server, as it would in Python.
         lowering.names = names - shape.bound(nodes) if names else names
-        if natural:
+        if lowering.natural:
             lowering.learn(nodes, functions, before)
         lowering.visit(tree)
         lowering.define()
@@ -141,19 +135,20 @@ class _Text:
 class _Lowering(ast.NodeVisitor):
     """Collects edits (start, end, text) in the order in which they apply where they meet."""
 
-    def __init__(self, source: str, *, writes: bool, natural: bool, faithful: bool = False) -> None:
-        self.source, self.text = source, _Text(source)
-        self.writes, self.natural, self.faithful = writes, natural, faithful
+    def __init__(self, source: str, dialect: Dialect) -> None:
+        self.source, self.text, self.dialect = source, _Text(source), dialect
+        self.writes, self.natural = dialect >= Dialect.WRITES, dialect >= Dialect.NATURAL
+        self.faithful, self.alike = dialect >= Dialect.FAITHFUL, dialect >= Dialect.ALIKE
         self.keyword_calls = [stand_ins.KEYWORD_CALLS]
-        self.keyword_calls += [stand_ins.WRITING_CALLS] * writes
-        self.keyword_calls += [stand_ins.NATURAL_CALLS] * natural
+        self.keyword_calls += [stand_ins.WRITING_CALLS] * self.writes
+        self.keyword_calls += [stand_ins.NATURAL_CALLS] * self.natural
         self.edits: list[tuple[int, int, str]] = []
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
         self._eaten: set[int] = set()
         self._bare: set[int] = set()
         self.loads = self.lengths = self.enums = self.truths = False
-        self.alike = self.regex = False
+        self.regex = False
         self.names: frozenset[str] = frozenset()
         self.functions: frozenset[str] = frozenset()
         self.caught: frozenset[str] = frozenset()
@@ -308,13 +303,7 @@ class _Lowering(ast.NodeVisitor):
             return
         if self._in_parentheses(node):
             # Written anew without them.
-            plain = lower(
-                ast.unparse(node),
-                writes=self.writes,
-                natural=self.natural,
-                faithful=self.faithful,
-                alike=self.alike,
-            )
+            plain = lower(ast.unparse(node), dialect=self.dialect)
             self.need(*plain.pieces)
             self.edit(self.text.start(node), self.text.end(node), plain.source)
             return
@@ -393,13 +382,13 @@ class _Lowering(ast.NodeVisitor):
         """An expression of the statement, by itself."""
         if not self.natural:
             had = (*["_len"] * self.lengths, *["_enum"] * self.enums)
-            return lower(text, had, self.names, writes=self.writes, natural=False)
-        inner = _Lowering(text, writes=self.writes, natural=True, faithful=self.faithful)
+            return lower(text, had, self.names, dialect=self.dialect)
+        inner = _Lowering(text, self.dialect)
         inner.loads, inner.lengths, inner.enums = self.loads, self.lengths, self.enums
         inner.truths, inner.names, inner.functions = self.truths, self.names, self.functions
         inner.expressions, inner.caught = self.expressions, self.caught
         inner.renamed, inner.values = self.renamed, self.values
-        inner.alike, inner.regex = self.alike, self.regex
+        inner.regex = self.regex
         inner.visit(tree_of(text))
         return inner.result() if inner.edits else Lowered(text)
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import re
 
+from runtime.interpreter.dialect import Dialect
+
 _TABLE: tuple[tuple[str, str], ...] = (
     (
         r"The monty syntax parser does not yet support class inheritance and metaclasses",
@@ -280,11 +282,11 @@ _NATURALLY = (*((re.compile(pattern), text) for pattern, text in _NATURAL), *_CO
 _ALL = (*((re.compile(pattern), text) for pattern, text in _FAITHFUL), *_NATURALLY)
 
 
-def told(message: str, *, natural: bool = True, faithful: bool = True) -> str:
+def told(message: str, dialect: Dialect = Dialect.LATEST) -> str:
     """``message`` as the model should read it; unknown ones as they are."""
     table = _COMPILED
-    if natural:
-        table = _ALL if faithful else _NATURALLY
+    if dialect >= Dialect.NATURAL:
+        table = _ALL if dialect >= Dialect.FAITHFUL else _NATURALLY
     for pattern, text in table:
         if pattern.fullmatch(message):
             return pattern.sub(text, message)

@@ -61,6 +61,7 @@ from runtime.interpreter import (
 )
 from runtime.interpreter.bounds import NO_KEY, TOO_LARGE, too_large
 from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.echo import echo
 from runtime.interpreter.executions import ExceptionInfo, TypeInfo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
@@ -236,10 +237,7 @@ class StatementRun:
     hidden: frozenset[str]
     shown_chars: int = output.SHOWN_CHARS
     servers: frozenset[str] = frozenset()
-    writes: bool = True
-    natural: bool = True
-    faithful: bool = True
-    alike: bool = True
+    dialect: Dialect = Dialect.LATEST
     spent_ms: int = 0
     parts: list[tuple[str, str]] = field(default_factory=list)
     exception: ExceptionInfo | None = None
@@ -260,16 +258,7 @@ class StatementRun:
     def __post_init__(self) -> None:
         names = self.servers | (self.hidden & {OUTCOME_UNKNOWN})
         functions = self.hidden - self.servers - _NO_FUNCTIONS
-        self._lowered = lower(
-            self.source,
-            self.before.pieces,
-            names,
-            functions,
-            writes=self.writes,
-            natural=self.natural,
-            faithful=self.faithful,
-            alike=self.alike,
-        )
+        self._lowered = lower(self.source, self.before.pieces, names, functions, self.dialect)
 
     def advance(self, answer: Answer | None = None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch: from the start, from the effect that ``answer`` answers, or from
@@ -645,7 +634,7 @@ class StatementRun:
         # The text has the name that the traceback has; the object is another where Python's class
         # takes more than a message.
         named = str(error).partition(":")[0].rpartition(".")[2]
-        message = phrases.told(str(inner), natural=self.natural, faithful=self.faithful)
+        message = phrases.told(str(inner), self.dialect)
         trace = traces.told(trace, self._lowered, self.source).replace(str(inner), message)
         for ours, monty in _AS_MONTY.items():
             trace = trace.replace(f"\n{monty}: ", f"\n{ours}: ")

@@ -36,6 +36,7 @@ from runtime.history.events import (
     StatementExecuted,
 )
 from runtime.history.log import EventLog
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.executions import Execution, ExecutionStatus
 from runtime.interpreter.run import Session
 from runtime.interpreter.spawning import SpawnRequest, Wish
@@ -556,15 +557,11 @@ class Job:
         self,
         reply: ModelReply,
         now: float,
+        dialect: Dialect = Dialect.LATEST,
         *,
-        writes: bool = True,
         exact: bool = True,
-        natural: bool = True,
-        faithful: bool = True,
-        alike: bool = True,
     ) -> JobStatement | None:
-        """The statement that the reply asks for; ``writes``, ``natural``, ``faithful`` and
-        ``alike`` are as in ``JobStatement``, ``exact`` as in ``SubJobs.asked``.
+        """The statement that the reply asks for; ``exact`` is as in ``SubJobs.asked``.
 
         Without one, the model is told what is wrong or that nobody is there.
         """
@@ -585,17 +582,7 @@ class Job:
         self.last_statement = parsed.statement
         self._append(self._action(reply, parsed))
         lend = None if self.spec.spawn is None else partial(self._lend, exact=exact)
-        return JobStatement(
-            self.desk,
-            parsed.statement,
-            parsed.tool_call_id,
-            now,
-            lend,
-            writes=writes,
-            natural=natural,
-            faithful=faithful,
-            alike=alike,
-        )
+        return JobStatement(self.desk, parsed.statement, parsed.tool_call_id, now, lend, dialect)
 
     def record(self, statement: JobStatement, now: float, asleep: float | None = None) -> None:
         """Append the statement's execution and its events; a ``finish`` in a statement that ended

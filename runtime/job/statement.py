@@ -15,6 +15,7 @@ from runtime.context import api
 from runtime.context.contract import any_once, type_stubs
 from runtime.context.own_changes import OwnChanges
 from runtime.interpreter import namespace, output
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.executions import (
     Artifact,
     Cost,
@@ -36,9 +37,7 @@ PATH_CHARS = 200
 
 class JobStatement:
     """A statement between its stretches and effects. ``now`` is workflow time in seconds, ``lend``
-    has a budget for a sub-job (None: it may start none). ``writes``: files as Python does; False
-    for histories of before the patch ``WRITES``. ``natural``, ``faithful`` and ``alike`` are the
-    same of the patches ``NATURAL``, ``FAITHFUL`` and ``ALIKE``.
+    has a budget for a sub-job (None: it may start none).
     """
 
     def __init__(
@@ -48,11 +47,7 @@ class JobStatement:
         tool_call_id: str | None,
         now: float,
         lend: Lend | None = None,
-        *,
-        writes: bool = True,
-        natural: bool = True,
-        faithful: bool = True,
-        alike: bool = True,
+        dialect: Dialect = Dialect.LATEST,
     ) -> None:
         self._desk = desk
         self.tool_call_id = tool_call_id
@@ -70,17 +65,8 @@ class JobStatement:
         self._before = desk.graph.snapshot()
         self._aborted = False
         self._version = desk.workspace
-        self._host = _host(desk, now, lend, writes=writes, natural=natural)
-        self._run = _run(
-            desk,
-            source,
-            self._host,
-            spawn=lend is not None,
-            writes=writes,
-            natural=natural,
-            faithful=faithful,
-            alike=alike,
-        )
+        self._host = _host(desk, now, lend, dialect)
+        self._run = _run(desk, source, self._host, dialect, spawn=lend is not None)
 
     def checks(self, bounded: Callable[[], bool]) -> None:
         """Whether its checks by schemas are bounded, asked where one refuses something."""
@@ -189,7 +175,7 @@ class JobStatement:
         return execution, tuple(self._host.touched)
 
 
-def _host(desk: Desk, now: float, lend: Lend | None, *, writes: bool, natural: bool) -> JobHost:
+def _host(desk: Desk, now: float, lend: Lend | None, dialect: Dialect) -> JobHost:
     """What a statement on this desk calls."""
     return JobHost(
         graph=desk.graph,
@@ -201,22 +187,11 @@ def _host(desk: Desk, now: float, lend: Lend | None, *, writes: bool, natural: b
         outputs=desk.outputs if desk.spec.writable is not None else None,
         on_files=frozenset(tool.name for tool in desk.spec.tools if tool.workspace),
         lend=lend,
-        writes=writes,
-        natural=natural,
+        dialect=dialect,
     )
 
 
-def _run(
-    desk: Desk,
-    source: str,
-    host: JobHost,
-    *,
-    spawn: bool,
-    writes: bool,
-    natural: bool,
-    faithful: bool,
-    alike: bool,
-) -> StatementRun:
+def _run(desk: Desk, source: str, host: JobHost, dialect: Dialect, *, spawn: bool) -> StatementRun:
     """The run of a statement, which goes on from the desk's session."""
     names = {tool.name for tool in desk.spec.tools}
     if any_once(desk.spec.tools, desk.servers):
@@ -233,10 +208,7 @@ def _run(
         # Names that a statement cannot bind: without them the job could not go on.
         hidden=api.names(hands=hands, spawn=spawn) | names | servers,
         servers=servers,
-        writes=writes,
-        natural=natural,
-        faithful=faithful,
-        alike=alike,
+        dialect=dialect,
         shown_chars=min(output.SHOWN_CHARS, desk.spec.context_tokens // 2),
     )
 

@@ -9,6 +9,7 @@ from by_python import assert_prints_the_same
 from plain_loop import PlainLoop, statements
 
 from runtime.interpreter import stand_ins
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.lowering import lower
 
 CAUGHT = """
@@ -118,7 +119,7 @@ def test_what_is_not_there_is_told_with_what_to_write(
 )
 def test_a_run_of_before_is_lowered_as_it_was_then(source: str) -> None:
     """Its history has what came of it."""
-    assert lower(source, natural=False).source == source
+    assert lower(source, dialect=Dialect.WRITES).source == source
     assert lower(source).source != source
 
 
@@ -131,4 +132,4 @@ def test_a_caught_exceptions_type_is_the_class_of_that_name(tmp_path: Path) -> N
     execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
     assert execution.exception is None
     assert execution.stdout == "True\n" * len(stand_ins.EXCEPTIONS)
-    assert "_types" not in lower(source, faithful=False).pieces
+    assert "_types" not in lower(source, dialect=Dialect.NATURAL).pieces

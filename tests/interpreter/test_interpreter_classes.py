@@ -8,6 +8,7 @@ import pytest
 from by_python import assert_prints_the_same
 from plain_loop import PlainLoop, statements
 
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.lowering import lower
 from runtime.interpreter.phrases import told
 
@@ -141,12 +142,12 @@ def test_a_run_of_before_has_it_as_it_was() -> None:
     """Its history has what came of it."""
     made = {lower(source).pieces for source in (TRUTHS, TIMES)}
     assert {"_truth", "_parsed"} <= {piece for pieces in made for piece in pieces}
-    before = {lower(source, faithful=False).pieces for source in (TRUTHS, TIMES)}
+    before = {lower(source, dialect=Dialect.NATURAL).pieces for source in (TRUTHS, TIMES)}
     assert not {"_truth", "_parsed", "_dates"} & {piece for pieces in before for piece in pieces}
     refused = "class A:\n    def __new__(cls): pass"
-    assert lower(refused, faithful=False).source == refused
-    assert told("no such group", faithful=False) == "no such group"
+    assert lower(refused, dialect=Dialect.NATURAL).source == refused
+    assert told("no such group", dialect=Dialect.NATURAL) == "no such group"
     assert "_values" in lower(VALUES).pieces
-    assert "_values" not in lower(VALUES, alike=False).pieces
+    assert "_values" not in lower(VALUES, dialect=Dialect.FAITHFUL).pieces
     unequal = "class A:\n    def __ne__(self, other): return 1"
-    assert lower(unequal, alike=False).source == unequal
+    assert lower(unequal, dialect=Dialect.FAITHFUL).source == unequal

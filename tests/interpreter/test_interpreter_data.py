@@ -6,6 +6,7 @@ import pytest
 from plain_loop import Run
 
 from runtime.context.graph import ContextGraph
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.host import Failure
 from runtime.interpreter.job_host import JobHost
 
@@ -103,6 +104,6 @@ def test_what_is_no_data_is_refused_with_what_to_write(run: Run, source: str, to
 
 def test_a_run_of_before_is_told_what_it_was_told_then() -> None:
     """Its history has a digest of the words."""
-    host = JobHost(ContextGraph(len), frozenset(), None, 1, 0.0, natural=False)
+    host = JobHost(ContextGraph(len), frozenset(), None, 1, 0.0, dialect=Dialect.WRITES)
     answer = host.function("finish", ({1},), {})
     assert answer == Failure("TypeError", f"finish(): result is a set; {ONLY}")

@@ -9,6 +9,7 @@ import pytest
 from by_python import assert_prints_the_same, printed
 from plain_loop import PlainLoop, statements
 
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.lowering import lower
 
 pytestmark = pytest.mark.filterwarnings("ignore:Possible :FutureWarning")
@@ -108,7 +109,7 @@ def test_what_cannot_be_had_says_what_to_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["import re\nre.match('a$', x)", "re.sub('a', r'\\n', x)"])
 def test_a_run_of_before_reads_what_it_read_then(source: str) -> None:
     """Its history has what came of it."""
-    pieces = lower(source, natural=False).pieces
+    pieces = lower(source, dialect=Dialect.WRITES).pieces
     assert not {"_patterns", "_template"} & set(pieces)
     assert {"_patterns", "_template"} & set(lower(source).pieces)
 
@@ -140,7 +141,7 @@ def test_ascii_is_read_as_python_reads_it(tmp_path: Path) -> None:
     execution = PlainLoop(tmp_path, statements(source)).run().executions[0]
     assert execution.exception is not None
     assert execution.exception.message == ("re.ASCII does not read \\W here: write the characters")
-    assert "_ascii" not in lower(source, faithful=False).pieces
+    assert "_ascii" not in lower(source, dialect=Dialect.NATURAL).pieces
 
 
 RENAMED = """
@@ -203,4 +204,4 @@ def test_re_has_its_own_name_or_is_as_it_was_in_a_run_of_before() -> None:
     assert "_regex" not in lower("import re\nre.sub('a', 'b', 'c')").pieces
     for source in ("import re as rx", "from re import match"):
         assert "_regex" in lower(source).pieces
-        assert lower(source, alike=False).source == source
+        assert lower(source, dialect=Dialect.FAITHFUL).source == source

@@ -8,6 +8,7 @@ import pytest
 from by_python import assert_prints_the_same
 from plain_loop import PlainLoop, statements
 
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.lowering import lower
 
 READ = """
@@ -51,5 +52,5 @@ def test_an_end_that_is_none_is_refused(tmp_path: Path) -> None:
 )
 def test_a_run_of_before_reads_what_it_read_then(source: str) -> None:
     """Its history has what came of it."""
-    assert "_reads" not in lower(source, natural=False).pieces
+    assert "_reads" not in lower(source, dialect=Dialect.WRITES).pieces
     assert "_reads" in lower(source).pieces

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from plain_loop import PlainLoop, statements
 
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.lowering import lower
 
 SHARES = [*(n / 8000 for n in range(0, 4000, 7)), *(n * 1.115 for n in range(500))]
@@ -40,5 +41,5 @@ def test_round_takes_what_python_takes(tmp_path: Path) -> None:
 
 def test_a_run_of_before_rounds_as_it_did_then() -> None:
     """Its history has what came of it."""
-    assert lower("round(x, 2)", natural=False).pieces == ()
+    assert lower("round(x, 2)", dialect=Dialect.WRITES).pieces == ()
     assert "_round" in lower("round(x, 2)").pieces

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from plain_loop import Run
 
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.lowering import lower
 
 FUNCTIONS = frozenset({"view", "search", "take"})
@@ -122,6 +123,6 @@ def test_what_cannot_call_the_job_says_what_to_write(run: Run) -> None:
 )
 def test_a_run_of_before_has_no_such_values(source: str) -> None:
     """Its history has the error."""
-    before = lower(source, functions=FUNCTIONS, natural=False)
-    assert before == lower(source, natural=False)
+    before = lower(source, functions=FUNCTIONS, dialect=Dialect.WRITES)
+    assert before == lower(source, dialect=Dialect.WRITES)
     assert before.source != lower(source, functions=FUNCTIONS).source

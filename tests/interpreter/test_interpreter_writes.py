@@ -15,6 +15,7 @@ from activities.contracts import WorkspaceChanged
 from activities.hands import _data
 from runtime.base.spec.models import Writable
 from runtime.context.graph import ContextGraph
+from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.hands import Outputs
 from runtime.interpreter.host import Effect, EffectKind, ReturnValue
 from runtime.interpreter.job_host import JobHost
@@ -141,9 +142,9 @@ def test_what_cannot_be_written_is_told(source: str, told: str, wrote: Wrote) ->
 @pytest.mark.parametrize(("mode", "operation"), [("wb", "write"), ("ab", "append")])
 def test_a_file_opened_for_bytes_was_one_for_text(mode: str, operation: str) -> None:
     """In a run of before, whose history has what came of it."""
-    for before, data, then in [(True, "text", ""), (False, "data", "b")]:
+    for dialect, data, then in [(Dialect.FIRST, "text", ""), (Dialect.LATEST, "data", "b")]:
         host = JobHost(
-            ContextGraph(len), frozenset(), None, 1, 0.0, outputs=Outputs(), writes=not before
+            ContextGraph(len), frozenset(), None, 1, 0.0, outputs=Outputs(), dialect=dialect
         )
         effect = host.system("open", (PurePosixPath("/workspace/t"), mode), {})
         assert isinstance(effect, Effect)
@@ -169,8 +170,8 @@ def test_what_is_read_is_read_in_its_encoding(wrote: Wrote) -> None:
 def test_a_run_of_before_opens_what_it_opened_then() -> None:
     """Whatever its encoding."""
     source = "open('t', 'w', encoding='utf-16')"
-    assert lower(source, writes=False, natural=False).pieces[-1] == "_open"
-    assert lower(source, natural=False).pieces[-1] == "_opens"
+    assert lower(source, dialect=Dialect.FIRST).pieces[-1] == "_open"
+    assert lower(source, dialect=Dialect.WRITES).pieces[-1] == "_opens"
 
 
 @pytest.mark.parametrize(
@@ -182,6 +183,6 @@ def test_a_run_of_before_opens_what_it_opened_then() -> None:
 )
 def test_a_run_of_before_is_given_what_it_was_given_then(source: str) -> None:
     """Its history has what came of it."""
-    lowered = lower(IMPORT + source, writes=False)
+    lowered = lower(IMPORT + source, dialect=Dialect.FIRST)
     assert (lowered.source, lowered.pieces) == (IMPORT + source, ())
     assert "_writes" in lower(IMPORT + source).pieces
