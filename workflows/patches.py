@@ -62,8 +62,13 @@ ALIKE = "statements-are-alike-by-any-name"
 an object says of its truth, and a class with a ``__ne__`` that nobody would call is refused.
 """
 
+LAID_OUT = "statements-may-be-laid-out-in-any-way"
+"""Comments and blanks between what a statement calls and the parentheses around it are passed over,
+and its lines end as Python reads them.
+"""
+
 AT_START = (
-    *(ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
+    *(LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
     *(STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
@@ -118,6 +123,8 @@ def patched(patch: str) -> bool:
 
 def dialect() -> Dialect:
     """By which rules the run's statements are lowered and told of."""
+    if patched(LAID_OUT):
+        return Dialect.LAID_OUT
     if patched(ALIKE):
         return Dialect.ALIKE
     if patched(FAITHFUL):

@@ -13,4 +13,5 @@ class Dialect(IntEnum):
     NATURAL = 2
     FAITHFUL = 3
     ALIKE = 4
-    LATEST = ALIKE
+    LAID_OUT = 5
+    LATEST = LAID_OUT

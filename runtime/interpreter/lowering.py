@@ -10,6 +10,7 @@ line of the statement it came from.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -33,6 +34,12 @@ arguments.
 """
 _MOST_CHARS = 200_000
 """Longer statements are run as they are: the parser would take long."""
+
+_COMMENT = re.compile("#.*")
+_BLANK = r"(?:\s|\\\n|#.*\n)*"
+"""What may stand between a parenthesis and what is in it."""
+_FAR = 10_000
+"""Characters before an operand in which its own parentheses are looked for."""
 
 _ENUM = "holdfast_enum"
 _OF_ITS_PLACE = (ast.Await, ast.NamedExpr, ast.Yield, ast.YieldFrom)
@@ -63,6 +70,9 @@ def lower(
 
     What the host's parser does not take is left as it is.
     """
+    if dialect >= Dialect.LAID_OUT:
+        # As Python reads them; the interpreter would leave them in texts.
+        source = source.replace("\r\n", "\n").replace("\r", "\n")
     as_it_is = Lowered(source, lines=tuple(range(1, source.count("\n") + 2)))
     if len(source) > _MOST_CHARS:
         return as_it_is
@@ -477,14 +487,29 @@ class _Lowering(ast.NodeVisitor):
         )
 
     def _around(self, inner: ast.expr, before: str, end: int, after: str) -> None:
-        start = self.text.start(inner)
-        # An operand may stand in parentheses of its own.
-        while start > 0 and self.source[start - 1] == "(" and self._opens(start - 1, inner, end):
-            start -= 1
+        start, close = self._operand(inner, end)
         self.edit(start, start, before)
         self.visit(inner)
-        close = self._closed(inner, end)
         self.edit(close, end, after)
+
+    def _operand(self, inner: ast.expr, end: int) -> tuple[int, int]:
+        """Where an operand begins and ends, the parentheses included that it has of its own before
+        ``end``.
+        """
+        start, at = self.text.start(inner), self.text.end(inner)
+        if self.dialect < Dialect.LAID_OUT:
+            while (
+                start > 0 and self.source[start - 1] == "(" and self._opens(start - 1, inner, end)
+            ):
+                start -= 1
+            return start, self._closed(inner, end)
+        # No text stands there, so what # begins is a comment.
+        behind = _COMMENT.sub(lambda comment: " " * len(comment[0]), self.source[at:end])
+        if not (closed := behind.count(")")):
+            return start, at
+        far = max(0, start - _FAR)
+        opened = re.search(f"(?:\\({_BLANK}){{{closed}}}\\Z", self.source[far:start])
+        return (far + opened.start() if opened else start), at + behind.rindex(")") + 1
 
     def _opens(self, at: int, inner: ast.expr, end: int) -> bool:
         return self.source[self.text.end(inner) : end].count(")") > self.source[
@@ -852,7 +877,8 @@ class _Lowering(ast.NodeVisitor):
         wrapper = self._wrapper(node, kinds)
         if node.bases and not node.keywords and (not kinds or wrapper):
             header = self.source.index(":", self.text.end(node.bases[-1]))
-            opening = self.source.index(node.name, self.text.start(node)) + len(node.name)
+            word = len("class") if self.dialect >= Dialect.LAID_OUT else 0
+            opening = self.source.index(node.name, self.text.start(node) + word) + len(node.name)
             self.edit(opening, header, "")
             if wrapper:
                 at = self.text.start(node)
@@ -864,16 +890,17 @@ class _Lowering(ast.NodeVisitor):
             self._own_methods(node)
         self._all(node.decorator_list)
         after = [line for item in node.body if (line := self._member(item, node.name))]
+        shown = _shown(node) if wrapper is not None and wrapper.startswith(_ENUM) else []
+        inner = self.text.indent(node.body[0])
+        if shown and node.body[0].lineno == node.lineno and self.dialect >= Dialect.LAID_OUT:
+            # No line can follow in a body on the line of its class.
+            inner += " "
+            self.edit(self.text.start(node.body[0]), self.text.start(node.body[0]), f"\n{inner}")
         self._functions.append(False)
         self._all(node.body)
         self._functions.pop()
         at = self.text.end(node.body[-1])
-        if wrapper is not None and wrapper.startswith(_ENUM):
-            self.edit(
-                at,
-                at,
-                "".join(f"\n{self.text.indent(node.body[-1])}{line}" for line in _shown(node)),
-            )
+        self.edit(at, at, "".join(f"\n{inner}{line}" for line in shown))
         self.edit(at, at, "".join(f"\n{self.text.indent(node)}{line}" for line in after))
 
     def _own_methods(self, node: ast.ClassDef) -> None:
