@@ -64,7 +64,7 @@ an object says of its truth, and a class with a ``__ne__`` that nobody would cal
 
 LAID_OUT = "statements-may-be-laid-out-in-any-way"
 """Comments and blanks between what a statement calls and the parentheses around it are passed over,
-and its lines end as Python reads them.
+its lines end as Python reads them, and what ``+=`` adds to a list may be no list.
 """
 
 AT_START = (

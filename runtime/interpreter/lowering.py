@@ -795,6 +795,15 @@ class _Lowering(ast.NodeVisitor):
         self._all(node.targets)
         self.visit(node.value)
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """``items += pairs.values()``: what is added to a list may be anything."""
+        added = isinstance(node.op, ast.Add) and isinstance(node.value, stand_ins.ADDED)
+        if added and self.dialect >= Dialect.LAID_OUT and shape.is_quiet(node.target):
+            self.need("_added")
+            target = self._lower(ast.unparse(node.target)).source
+            self._around_nodes[id(node.value)] = (f"holdfast_added({target}, (", "))")
+        self.generic_visit(node)
+
     def _all(self, nodes: Iterable[ast.AST]) -> None:
         for node in nodes:
             self.visit(node)

@@ -31,6 +31,17 @@ def only_looped(nodes: Sequence[ast.AST], names: frozenset[str]) -> frozenset[st
     return names - others
 
 
+_QUIET = (
+    *(ast.Attribute, ast.Constant, ast.Name, ast.Subscript, ast.UnaryOp),
+    *(ast.expr_context, ast.unaryop),
+)
+
+
+def is_quiet(node: ast.expr) -> bool:
+    """Whether an expression can be read twice: nothing but names, attributes and items."""
+    return all(isinstance(part, _QUIET) for part in ast.walk(node))
+
+
 _NAMING = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
     *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),

@@ -113,6 +113,12 @@ TRUTHS = frozenset({"__bool__", "__len__"})
 OBJECTS = (ast.Attribute, ast.Call, ast.IfExp, ast.Name, ast.NamedExpr, ast.Subscript)
 """Expressions whose value may be an object of a class of the job's."""
 
+ADDED = (
+    *(ast.Attribute, ast.Call, ast.Dict, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.Name),
+    *(ast.Set, ast.SetComp, ast.Subscript, ast.Tuple),
+)
+"""Expressions whose value may be something to loop over that is no list."""
+
 NEVER_CALLED = frozenset(
     {
         *("__delattr__", "__format__", "__getattr__", "__getattribute__", "__new__"),

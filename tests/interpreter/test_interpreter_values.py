@@ -126,3 +126,11 @@ def test_a_run_of_before_has_no_such_values(source: str) -> None:
     before = lower(source, functions=FUNCTIONS, dialect=Dialect.WRITES)
     assert before == lower(source, dialect=Dialect.WRITES)
     assert before.source != lower(source, functions=FUNCTIONS).source
+
+
+def test_a_run_of_before_adds_lists_to_a_list() -> None:
+    """Its history has the error; what is read twice has no call in it."""
+    assert lower("a += b", dialect=Dialect.ALIKE).source == "a += b"
+    assert lower("a[-1].b += b").source == "a[-1].b += holdfast_added(a[-1].b, (b))"
+    for source in ("a[f()] += b", "a += 1", "a -= b", "a[1:] += b"):
+        assert lower(source).source == source

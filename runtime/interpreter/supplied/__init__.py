@@ -24,7 +24,7 @@ from runtime.interpreter.supplied import pure
 
 VERSION = 1
 """To be raised by every change of a piece or of what a statement is lowered to, but for one that
-runs of before do not get: a piece of its own, and ``patched`` (``writes`` of ``lowering.lower``).
+runs of before do not get: a piece of its own, and another ``Dialect``.
 """
 
 PREFIX = "holdfast_"
