@@ -10,15 +10,15 @@ line of the statement it came from.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.syntax import tree_of
 from runtime.interpreter import expressions, shape, stand_ins, supplied
 from runtime.interpreter.dialect import Dialect
+from runtime.interpreter.edited_text import EditedText
 from runtime.interpreter.supplied import generators
 
 CALLING = f"{supplied.PREFIX}job_"
@@ -34,12 +34,6 @@ arguments.
 """
 _MOST_CHARS = 200_000
 """Longer statements are run as they are: the parser would take long."""
-
-_COMMENT = re.compile("#.*")
-_BLANK = r"(?:\s|\\\n|#.*\n)*"
-"""What may stand between a parenthesis and what is in it."""
-_FAR = 10_000
-"""Characters before an operand in which its own parentheses are looked for."""
 
 _ENUM = "holdfast_enum"
 _OF_ITS_PLACE = (ast.Await, ast.NamedExpr, ast.Yield, ast.YieldFrom)
@@ -102,57 +96,20 @@ def lower(
         lowering.define()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return as_it_is
-    return lowering.result() if lowering.edits else as_it_is
-
-
-@dataclass
-class _Text:
-    """A text whose nodes are found by line and column, the latter in bytes of UTF-8."""
-
-    source: str
-    _starts: list[int] = field(default_factory=list)
-    _lines: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        at = 0
-        # The parser knows no line ends but these two.
-        # A blank in place of a return that is dropped keeps all places behind it.
-        for line in self.source.replace("\r\n", " \n").replace("\r", "\n").split("\n"):
-            self._starts.append(at)
-            self._lines.append(line)
-            at += len(line) + 1
-
-    def at(self, line: int, column: int) -> int:
-        text = self._lines[line - 1]
-        return self._starts[line - 1] + (
-            column if text.isascii() else len(text.encode()[:column].decode())
-        )
-
-    def start(self, node: ast.expr | ast.stmt) -> int:
-        return self.at(node.lineno, node.col_offset)
-
-    def end(self, node: ast.expr | ast.stmt) -> int:
-        return self.at(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
-
-    def line_start(self, line: int) -> int:
-        return self._starts[line - 1]
-
-    def indent(self, node: ast.stmt) -> str:
-        line = self._lines[node.lineno - 1]
-        return line[: len(line) - len(line.lstrip())]
+    return lowering.result() if lowering.text.is_edited else as_it_is
 
 
 class _Lowering(ast.NodeVisitor):
-    """Collects edits (start, end, text) in the order in which they apply where they meet."""
+    """Edits a statement's text as it visits the nodes."""
 
     def __init__(self, source: str, dialect: Dialect) -> None:
-        self.source, self.text, self.dialect = source, _Text(source), dialect
+        self.source, self.text, self.dialect = source, EditedText(source), dialect
+        self.edit = self.text.edit
         self.writes, self.natural = dialect >= Dialect.WRITES, dialect >= Dialect.NATURAL
         self.faithful, self.alike = dialect >= Dialect.FAITHFUL, dialect >= Dialect.ALIKE
         self.keyword_calls = [stand_ins.KEYWORD_CALLS]
         self.keyword_calls += [stand_ins.WRITING_CALLS] * self.writes
         self.keyword_calls += [stand_ins.NATURAL_CALLS] * self.natural
-        self.edits: list[tuple[int, int, str]] = []
         self.pieces: dict[str, None] = {}
         self._functions: list[bool] = []
         self._eaten: set[int] = set()
@@ -189,7 +146,7 @@ class _Lowering(ast.NodeVisitor):
             f"def {CALLING}{name}(*a, **k): return {name}(*a, **k)\n" for name in self.values
         )
         if text:
-            self.edits.insert(0, (0, 0, text))
+            self.text.edit_before(0, text)
 
     def visit(self, node: ast.AST) -> None:
         """With what was decided to stand around it."""
@@ -202,29 +159,8 @@ class _Lowering(ast.NodeVisitor):
         self.edit(self.text.end(node), self.text.end(node), around[1])
 
     def result(self) -> Lowered:
-        out: list[str] = []
-        lines: list[int] = [1]
-        at, line = 0, 1
-
-        def add(text: str, *, own: bool) -> None:
-            nonlocal line
-            out.append(text)
-            for _ in range(text.count("\n")):
-                line += own
-                lines.append(line)
-
-        # Sorted by their starts alone: where edits meet, the order in which they were made counts.
-        for start, end, text in sorted(self.edits, key=lambda edit: edit[0]):
-            add(self.source[at:start], own=True)
-            add(text, own=False)
-            # Lines of the statement that an edit takes away are passed all the same.
-            line += self.source.count("\n", start, end)
-            at = max(at, end)
-        add(self.source[at:], own=True)
-        return Lowered("".join(out), supplied.closure(self.pieces), tuple(lines))
-
-    def edit(self, start: int, end: int, text: str) -> None:
-        self.edits.append((start, end, text))
+        text, lines = self.text.result()
+        return Lowered(text, supplied.closure(self.pieces), lines)
 
     def need(self, *pieces: str) -> None:
         self.pieces.update(dict.fromkeys(pieces))
@@ -400,7 +336,7 @@ class _Lowering(ast.NodeVisitor):
         inner.renamed, inner.values = self.renamed, self.values
         inner.regex = self.regex
         inner.visit(tree_of(text))
-        return inner.result() if inner.edits else Lowered(text)
+        return inner.result() if inner.text.is_edited else Lowered(text)
 
     def visit_Name(self, node: ast.Name) -> None:
         """Builtins that the interpreter has not, and functions of the job that are no call."""
@@ -487,40 +423,10 @@ class _Lowering(ast.NodeVisitor):
         )
 
     def _around(self, inner: ast.expr, before: str, end: int, after: str) -> None:
-        start, close = self._operand(inner, end)
+        start, close = self.text.operand(inner, end, any_layout=self.dialect >= Dialect.LAID_OUT)
         self.edit(start, start, before)
         self.visit(inner)
         self.edit(close, end, after)
-
-    def _operand(self, inner: ast.expr, end: int) -> tuple[int, int]:
-        """Where an operand begins and ends, the parentheses included that it has of its own before
-        ``end``.
-        """
-        start, at = self.text.start(inner), self.text.end(inner)
-        if self.dialect < Dialect.LAID_OUT:
-            while (
-                start > 0 and self.source[start - 1] == "(" and self._opens(start - 1, inner, end)
-            ):
-                start -= 1
-            return start, self._closed(inner, end)
-        # No text stands there, so what # begins is a comment.
-        behind = _COMMENT.sub(lambda comment: " " * len(comment[0]), self.source[at:end])
-        if not (closed := behind.count(")")):
-            return start, at
-        far = max(0, start - _FAR)
-        opened = re.search(f"(?:\\({_BLANK}){{{closed}}}\\Z", self.source[far:start])
-        return (far + opened.start() if opened else start), at + behind.rindex(")") + 1
-
-    def _opens(self, at: int, inner: ast.expr, end: int) -> bool:
-        return self.source[self.text.end(inner) : end].count(")") > self.source[
-            at + 1 : self.text.start(inner)
-        ].count("(")
-
-    def _closed(self, inner: ast.expr, end: int) -> int:
-        """Where the operand ends, its own parentheses included."""
-        at = self.text.end(inner)
-        closing = self.source.rfind(")", at, end)
-        return at if closing < 0 else closing + 1
 
     def visit_Call(self, node: ast.Call) -> None:
         """Calls that a piece answers; a call of any other method needs nothing."""
@@ -892,7 +798,7 @@ class _Lowering(ast.NodeVisitor):
             if wrapper:
                 at = self.text.start(node)
                 # Before all edits that begin at this place, of which the first made comes first.
-                self.edits.insert(0, (at, at, f"@{wrapper}\n{self.text.indent(node)}"))
+                self.text.edit_before(at, f"@{wrapper}\n{self.text.indent(node)}")
         else:
             self._all(node.bases)
         if self.faithful:
@@ -930,7 +836,7 @@ class _Lowering(ast.NodeVisitor):
             at = self.text.start(node) if first is None else self.text.start(first) - 1
             # Before a decorator, too, that makes the class one of the library's kinds.
             raised = f"raise NotImplementedError({told!r})\n{self.text.indent(node)}"
-            self.edits.insert(0, (at, at, raised))
+            self.text.edit_before(at, raised)
 
     def _wrapper(self, node: ast.ClassDef, kinds: Sequence[str]) -> str | None:
         """The decorator that makes a class of one of the library's kinds, if it is of one."""
