@@ -48,6 +48,9 @@ def waiting_question(archive: JobArchive) -> Waiting | None:
         # The call's own result comes after the decision: either says that nobody waits.
         if {(turn, effect), (turn, DECISIONS + effect)} & effects:
             return None
+        # A run that came after it, and ended before its first call, is none of ``runs``.
+        if archive.end_without_calls() is not None:
+            return None
         value = archive.effect(runs[-1], turn, number)
         return None if value is None else Waiting(runs[-1], turn, effect, value["question"])
     return None

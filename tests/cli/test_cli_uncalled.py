@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.approvals import QUESTIONS
 from runtime.archive.forms import NewEnd
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
@@ -105,6 +106,29 @@ def test_a_run_without_turns_is_told_from_one_that_never_was(
     for none in ("third", "", ".."):
         assert main([command, "job", "--run", none, "--store", store]) == 2
         assert f"has no run {none!r} in the archive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("ended_at", "waits"), [("2030", 0), ("2020", 1)])
+def test_what_a_run_before_it_asked_waits_for_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ended_at: str, waits: int
+) -> None:
+    """A job that waited, was taken back, and was cancelled before it asked anew; where that run
+    ended before the one that asks, the question is open.
+    """
+    written = Written(JobArchive(open_store(str(tmp_path)), "nightly", "job"))
+    last = write_run(written, "first", range(1, 4), None, chat(random.Random(2), 20))
+    asked = {"id": "q", "tool": "pay", "args": [3], "kwargs": {}, "asked_at": "2026-01-01"}
+    written.archive.write_effect("first", 3, QUESTIONS, {"question": asked})
+    end = NewEnd(
+        run="second",
+        turn=2,
+        parent=last,
+        status="cancelled",
+        ended_at=f"{ended_at}-01-01T00:00:00Z",
+    )
+    written.archive.write_end(end)
+    assert main(["approvals", "--json", "--store", str(tmp_path)]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == waits
 
 
 def test_errors_names_a_command_that_shows_something(
