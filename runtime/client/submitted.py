@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import datetime
 
+from pydantic import ValidationError
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.converter import DataConverter
@@ -116,8 +117,9 @@ async def _submission(event: HistoryEvent, converter: DataConverter) -> Submissi
         return Submission.model_validate(submitted)
     signal = event.workflow_execution_signaled_event_attributes
     if signal.signal_name == "retry" and len(signal.input.payloads) == 1:
-        # The workflow drops those that are not signed.
-        with suppress(NotSigned):
+        # The workflow drops those that are not signed, and what is no submission: strangers can
+        # give it anything that it was given before.
+        with suppress(NotSigned, ValidationError):
             (again,) = await converter.decode(signal.input.payloads, [Submission])
             return Submission.model_validate(again)
     return None

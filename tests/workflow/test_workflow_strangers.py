@@ -493,7 +493,7 @@ async def test_a_slice_is_taken_once(stage: Stage) -> None:
 
 async def test_a_batch_takes_a_wish_once(stage: Stage) -> None:
     """A wish that jobs begin again, and a submission with the figures of its time, which a
-    stranger gives again, change nothing.
+    stranger gives again, change nothing; nor does a wish that is given as a submission.
     """
     orders = [stage.order(WAITS, id=name) for name in "abc"]
     stage.started += [job_workflow_id(order.key) for order in orders]
@@ -514,6 +514,7 @@ async def test_a_batch_takes_a_wish_once(stage: Stage) -> None:
     client = await stranger(stage)
     await _signal_raw(client, batch.id, "resume", resumed)
     await _signal_raw(client, batch.id, "retry", requests[0].args)
+    await _signal_raw(client, batch.id, "retry", resumed)
     state = await batch.query(BatchWorkflow.state)
     assert (state.paused, state.open, state.waiting) == (True, ("a",), ("b", "c"))
     await batch.signal("resume", Note.of())
