@@ -100,7 +100,7 @@ def id_in(body: bytes, told: str) -> str:
             inner = said.get("message"), said.get("response"), said
             ids = (part.get("id") for part in inner if isinstance(part, dict))
             if (id := next(filter(None, map(_text, ids)), None)) is not None:
-                return id
+                return _whole_characters(id)
     return ""
 
 
@@ -188,8 +188,8 @@ class AnswerBuilder:
             text=_whole_characters("".join(self._text)),
             tool_calls=tuple(self._numbered()),
             thinking=tuple(_whole_characters_in(block) for block in self._thinking),
-            finish_reason=self._finish_reason or "stop",
-            response_id=self._id,
+            finish_reason=_whole_characters(self._finish_reason) or "stop",
+            response_id=_whole_characters(self._id),
             refusal=_whole_characters("".join(self._refusal)) or None,
             usage=self._usage,
         )
@@ -256,7 +256,8 @@ class AnswerBuilder:
             taken = {other.id for other in calls}
             # An id that two calls have would make the next prompt's results ambiguous; made of the
             # turn, it is the same in a replay.
-            id = call.id if call.id and call.id not in taken else f"call_{self.turn}_{number}"
+            told = _whole_characters(call.id)
+            id = told if told and told not in taken else f"call_{self.turn}_{number}"
             name, arguments = _whole_characters(call.name), _whole_characters(call.arguments)
             calls.append(ToolCall(id=id, name=name, arguments=arguments))
         return calls
@@ -285,11 +286,17 @@ def _whole_characters(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _whole_characters_in(block: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _whole_characters(value) if isinstance(value, str) else value
-        for name, value in block.items()
-    }
+def _whole_characters_in(value: Any) -> Any:
+    """As ``_whole_characters``, of all that a block holds: a reasoning item has texts in lists."""
+    match value:
+        case str():
+            return _whole_characters(value)
+        case dict():
+            return {name: _whole_characters_in(part) for name, part in value.items()}
+        case list():
+            return [_whole_characters_in(part) for part in value]
+        case _:
+            return value
 
 
 def _size(answer: Answer) -> int:

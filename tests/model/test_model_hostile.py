@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import tracemalloc
 import zlib
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from model_calls import RUN
 from temporalio.exceptions import ApplicationError
 
 from activities import _captured, _wire
+from activities._answer import AnswerBuilder, id_in
 from activities._captured import CapturedCall, Limits, SentRequest, TooLarge
 from activities._charsets import plain_type
 from activities._failures import failure_of
@@ -145,6 +147,25 @@ def test_a_refusal_with_a_lone_surrogate_can_be_told() -> None:
     failure = failure_of(Exception("no reply"), answered(body, 400))
     assert failure.message.encode().endswith(b"no ? model (HTTP 400)")
     assert failure.non_retryable
+
+
+def test_whatever_of_a_reply_has_a_lone_surrogate_is_text() -> None:
+    """No history takes others: a call that was answered was made again and again."""
+    item = {"type": "reasoning", "summary": [{"text": "cut \ud83d"}]}
+    call = SimpleNamespace(
+        index=0, id="c\ud800", function=SimpleNamespace(name="python", arguments="{}")
+    )
+    choice = SimpleNamespace(
+        index=0,
+        delta=SimpleNamespace(content="", tool_calls=[call], thinking_blocks=[item]),
+        finish_reason="\ud800",
+    )
+    builder = AnswerBuilder(turn=1)
+    builder.add(SimpleNamespace(id="r\ud800", choices=[choice]))
+    answer = builder.answer()
+    assert (answer.tool_calls[0].id, answer.finish_reason) == ("c\ufffd", "\ufffd")
+    assert answer.thinking == ({"type": "reasoning", "summary": [{"text": "cut \ufffd"}]},)
+    assert answer.response_id == "r\ufffd" == id_in(b'{"id": "r\\ud800"}', answer.response_id)
 
 
 @pytest.mark.parametrize("charset", ["punycode", "PunyCode", "idna", "unicode_escape", "*0=puny"])
