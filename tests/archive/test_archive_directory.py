@@ -227,6 +227,25 @@ def test_a_full_disk_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         open_to_read(str(tmp_path / "other"))
 
 
+def test_directories_are_listed_however_deep_they_nest(tmp_path: Path) -> None:
+    """Python's calls nest a thousand deep, and what somebody made here may nest deeper."""
+    depth = sys.getrecursionlimit() + 100
+    folders = [tmp_path.joinpath(*["d"] * (level + 1)) for level in range(depth)]
+    for folder in folders:
+        folder.mkdir()
+    (folders[-1] / "f").touch()
+    try:
+        store = DirectoryStore(tmp_path)
+        assert store.put_if_absent("d.e", b"") and store.put_if_absent("d/d0", b"")
+        assert list(store.list("d")) == ["d.e", f"{'d/' * depth}f", "d/d0"]
+    finally:
+        # Not left to who removes temporary directories, by calls that nest as deep.
+        for folder in reversed(folders):
+            for name in ("f", "d0"):
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()
+
+
 def test_a_name_that_is_no_text_is_listed_as_one(tmp_path: Path) -> None:
     """It is nothing of ours, and whoever tells of it, or digests it, needs a text."""
     store = DirectoryStore(tmp_path)

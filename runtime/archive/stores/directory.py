@@ -174,10 +174,24 @@ class DirectoryStore:
         return str(self.root)
 
     def _walk(self, folder: str, prefix: str) -> Iterator[str]:
-        start = f"{folder}/" if folder else ""
+        """The keys below ``folder`` that start with ``prefix``; no call of itself, for whoever may
+        write here nests directories as deep as they like.
+        """
+        left = [*self._entries(f"{folder}/" if folder else "", prefix)]
+        while left:
+            name = left.pop()
+            if not name.endswith("/"):
+                yield name
+            elif name != f"{_TMP}/":
+                left += self._entries(name, prefix)
+
+    def _entries(self, start: str, prefix: str) -> Iterator[str]:
+        """What is in the directory ``start`` and may lead to the prefix, the last first;
+        directories with a slash.
+        """
         begins = prefix[len(start) :]
         try:
-            with os.scandir(self.root / folder) as listing:
+            with os.scandir(self.root / start) as listing:
                 # By its name first: most of a directory is other turns'.
                 entries = [entry for entry in listing if entry.name.startswith(begins)]
                 names = [
@@ -186,14 +200,10 @@ class DirectoryStore:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise ArchiveError(f"cannot list {self.root / folder}: {error.strerror}") from error
+            raise ArchiveError(f"cannot list {self.root / start}: {error.strerror}") from error
         # A directory sorts as its name with the slash, which is how its keys sort among their
         # neighbours.
-        for name in sorted(names):
-            if not name.endswith("/"):
-                yield f"{start}{name}"
-            elif folder or name != f"{_TMP}/":
-                yield from self._walk(f"{start}{name}".rstrip("/"), prefix)
+        yield from (f"{start}{name}" for name in sorted(names, reverse=True))
 
     def _path(self, key: str) -> Path:
         return Path(self._name(key))
