@@ -164,3 +164,21 @@ def test_a_listing_goes_over_its_pages(
     for name in names:
         store.put_if_absent(name, b".")
     assert list(store.list("turns/")) == names
+
+
+def test_a_server_that_lists_one_page_again_and_again_is_told(s3_server: S3Server) -> None:
+    """As one does that does not know where a page is to begin: such a listing has no end."""
+    store = S3Store.from_url(s3_server.url(uuid.uuid4().hex))
+    page = store._client.list_objects_v2
+    for n in range(3):
+        store.put_if_absent(f"turns/{n}", b".")
+
+    def first(**arguments: str) -> object:
+        arguments.pop("ContinuationToken", None)
+        return page(**arguments, MaxKeys=1)
+
+    store._client.list_objects_v2 = first
+    listing = store.list("turns/")
+    assert [next(listing), next(listing)] == ["turns/0"] * 2
+    with pytest.raises(ArchiveError, match="says no more of where the rest begins"):
+        next(listing)

@@ -228,9 +228,9 @@ class S3Store:
             yield answer
             if not answer.get("IsTruncated"):
                 return
-            token = answer.get("NextContinuationToken")
-            # What is left out would be taken for what is not there.
-            if not token:
+            before, token = token, answer.get("NextContinuationToken")
+            # What is left out would be taken for what is not there, and one page has no end.
+            if not token or token == before:
                 raise ArchiveError(
                     f"s3://{self._bucket} lists a part of {self._prefix + prefix}, and says no more"
                     " of where the rest begins"
