@@ -55,6 +55,14 @@ class Comparison:
         """Another record is followed from here on."""
         self.divergences, self.nodes, self.events = (), None, None
 
+    def ticked(self, turn: int) -> tuple[str, ...]:
+        """The nodes that the tick of ``turn`` reached in the record, as far as its events tell."""
+        return tuple(
+            event["obj_id"]
+            for event in self.events or ()
+            if event["type"] == "tick_applied" and event["id"].startswith(f"{turn}.")
+        )
+
     def statement(
         self, turn: int, now: dict[str, Any] | None, record: RecordedTurn, *, restoring: bool
     ) -> None:

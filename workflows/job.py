@@ -55,7 +55,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import CENTS, EARLIER, EXACT, PACED, UNREAD, dialect, patched
+    from workflows.patches import CENTS, EARLIER, EXACT, PACED, TICKED, UNREAD, dialect, patched
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -345,7 +345,9 @@ class JobWorkflow(Ordered):
             read = self.effects.tick(due, self.job.turn)
             results = (await self.moment.after(read, lambda read: read.worked)).results
             if self.moment.answers.effect is not None and patched(UNREAD):
-                results += self.job.graph.unread(results)
+                told = self.replaying.ticked(self.job.turn)
+                ticked = self.job.graph.reached(due, told) if patched(TICKED) else ()
+                results += self.job.graph.unread(results, ticked)
         self.job.apply_tick(results)
         self.replaying.compare_context(self.job.changed_nodes, self.job.turn - 1)
         await self.preparing.begin(now)

@@ -67,9 +67,14 @@ LAID_OUT = "statements-may-be-laid-out-in-any-way"
 its lines end as Python reads them, and what ``+=`` adds to a list may be no list.
 """
 
+TICKED = "a-record-tells-what-its-ticks-reached"
+"""A view that the tick of the record that is followed has reached, and of which it has no reading,
+is what it was.
+"""
+
 AT_START = (
-    *(LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
-    *(STARTS_ONCE, PACED, EARLIER),
+    *(TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT),
+    *(WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

@@ -207,6 +207,10 @@ class Replaying:
             )
         )
 
+    def ticked(self, turn: int) -> tuple[str, ...]:
+        """The nodes that the tick of ``turn`` reached in the record."""
+        return self._comparison.ticked(turn)
+
     def told_in(self, execution: dict[str, Any] | None) -> dict[str, Any] | None:
         """The record of the last statement's execution, with its divergences."""
         return self._comparison.told_in(execution)

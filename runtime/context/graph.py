@@ -9,7 +9,7 @@ or looks at a clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self, get_args
 
 from runtime.context import (
@@ -176,11 +176,17 @@ class ContextGraph:
         """
         return ticks.due(self._store, turn, now, frozenset(also))
 
-    def unread(self, results: Sequence[ReadResult]) -> tuple[ReadResult, ...]:
-        """What a record has no reading of, beside ``results``, though its tick read it: it had
-        nothing new.
+    def reached(self, due: Sequence[ReadRequest], told: Collection[str]) -> tuple[str, ...]:
+        """Of what is ``due``, what a record's tick reached; of some its events have ``told``."""
+        return ticks.reached(self._store, due, told)
+
+    def unread(
+        self, results: Sequence[ReadResult], ticked: Sequence[str]
+    ) -> tuple[ReadResult, ...]:
+        """What a record has no reading of, beside ``results``, though its tick read it, as it did
+        the ``ticked``: it had nothing new.
         """
-        return ticks.unread(self._store, results)
+        return ticks.unread(self._store, results, ticked)
 
     def apply_tick(self, results: Sequence[ReadResult], *, turn: int, now: float) -> None:
         """The tick: readings into their views, then due groups. ``now`` is that of ``due_reads``.

@@ -8,7 +8,7 @@ sync ticks, whether it runs or not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from runtime.context import details, groups, views
 from runtime.context.calls import apply_reading
@@ -83,14 +83,33 @@ def apply(
     recompute(store, cause_of_groups)
 
 
-def unread(store: NodeStore, results: Sequence[ReadResult]) -> tuple[ReadResult, ...]:
-    """The readings that a record has not, of what this turn's tick reads once more as it is shown:
-    they brought nothing new, or it would have them.
+def reached(store: NodeStore, due: Sequence[ReadRequest], told: Collection[str]) -> tuple[str, ...]:
+    """Of what is ``due``, what the tick of a record has reached: what its events have ``told`` of,
+    and what is read in each turn, of which they tell only what can be seen.
+    """
+    return tuple(
+        request.obj_id
+        for request in due
+        if request.obj_id in told
+        or (
+            isinstance(state := store.nodes.get(request.obj_id), ViewState)
+            and state.runs(FreqKind.SYNC)
+            and state.min_turn_interval == 1
+        )
+    )
+
+
+def unread(
+    store: NodeStore, results: Sequence[ReadResult], ticked: Sequence[str]
+) -> tuple[ReadResult, ...]:
+    """The readings that a record has not, of what this turn's tick reads once more as it is shown,
+    or of the due views that the record's tick has ``ticked``: they brought nothing new, or it would
+    have them.
 
     Of other views it may be that the record's tick did not read them.
     """
     answered = {result.obj_id for result in results}
-    asked = (store.nodes[obj_id] for obj_id in creation_order(store.index.asked))
+    asked = (store.nodes[obj_id] for obj_id in creation_order((*store.index.asked, *ticked)))
     return tuple(
         ReadResult(
             obj_id=state.obj_id,

@@ -1,0 +1,55 @@
+"""Views that a tick read and found as they were, of which a record is followed: the archive has no
+reading.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from activities.record import RunName
+from runtime.base.spec.models import Writable
+from runtime.client.resets import outcome_of_reset
+from runtime.job.stops import JobStatus
+from tests.replay.replays import fork_job, reexecution, replayed, rerun
+from tests.workflow.stage import Stage
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+
+@pytest.mark.parametrize("freq", ['"Sync"', '("Periodic", 0.001)'])
+async def test_what_a_statement_may_have_changed_and_did_not(stage: Stage, freq: str) -> None:
+    """Whoever follows the record knows when its tick looked, and that nothing was new."""
+    (stage.workspace / "a.txt").write_text("a\n")
+    replies = [
+        f"v = view('*.txt', lod=1).Run(freq={freq})",
+        "write('below/other.py', '1')",
+        "print(v.dirty, v.last_tick_turn)",
+        "write('b.txt', '2')",
+        "print(v.dirty, v.last_tick_turn)",
+        "finish(v.text)",
+    ]
+    outcome, _ = await stage.run(replies, id="job", writable=Writable())
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 6)
+
+    again, differs = await replayed(
+        stage, "job", reexecution(stage, "job", outcome.run, 1, frozen=True)
+    )
+    assert (again.status, again.turns, differs) == (JobStatus.SUCCEEDED, 6, [])
+    source = RunName(batch=stage.batch, job="job", run=outcome.run)
+    order = rerun(stage, "job", outcome.run, 6)
+    forked = await fork_job(stage, source, 6, "fork", order)
+    ended = await outcome_of_reset(stage.client, forked)
+    assert (ended.status, ended.turns) == (JobStatus.SUCCEEDED, 6)
+
+
+async def test_the_turn_at_which_a_view_was_read_last(stage: Stage) -> None:
+    """One that follows its source is read in each turn, with news or without."""
+    (stage.workspace / "a.txt").write_text("a\n")
+    replies = ["v = view('a.txt').Run()", "x = 1", "print(v.last_tick_turn)", "wait(0.1)"]
+    replies += ["print(v.last_tick_turn)", "finish(1)"]
+    outcome, _ = await stage.run(replies, id="job")
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 6)
+    again, differs = await replayed(
+        stage, "job", reexecution(stage, "job", outcome.run, 1, frozen=True)
+    )
+    assert (again.status, again.turns, differs) == (JobStatus.SUCCEEDED, 6, [])
