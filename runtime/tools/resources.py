@@ -5,12 +5,12 @@ worker. All bounded.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mcp import MCPError
 from mcp_types import (
     BlobResourceContents,
-    PaginatedRequestParams,
     ReadResourceResult,
     Resource,
     ResourceTemplate,
@@ -19,6 +19,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from runtime.base.spec.servers import ServerResource
+from runtime.tools.pages import Page, pages
 from runtime.tools.schemas import bounded_line, size_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ MOST_TOLD = 50
 MOST_TOLD_BYTES = 8 * 1024
 """Resources that a job is told of, and the bytes of JSON of that."""
 MOST_LISTED = 1_000
-MOST_PAGES = 20
 MOST_URI = 300
 MOST_DOC = 120
 MOST_TEXT = 4 << 20
@@ -37,43 +37,28 @@ MOST_NAMED = 20
 """Resources that an error names."""
 
 Listed = Resource | ResourceTemplate
-Page = tuple[Sequence[Listed], str | None]
-"""With the cursor of the next one."""
 
 
 async def resources_of(session: ClientSession) -> list[Listed]:
     """All that the server lists, templates last."""
-
-    async def resources(at: PaginatedRequestParams) -> Page:
-        page = await session.list_resources(params=at)
-        return page.resources, page.next_cursor
-
-    async def templates(at: PaginatedRequestParams) -> Page:
-        page = await session.list_resource_templates(params=at)
-        return page.resource_templates, page.next_cursor
-
-    return [*await _listed(resources), *await _listed(templates)]
+    resources = await _listed(session.list_resources, lambda page: page.resources)
+    templates = await _listed(session.list_resource_templates, lambda page: page.resource_templates)
+    return [*resources, *templates]
 
 
-async def _listed(ask: Callable[[PaginatedRequestParams], Awaitable[Page]]) -> list[Listed]:
+async def _listed(
+    ask: Callable[..., Awaitable[Page]], on: Callable[[Page], Sequence[Listed]]
+) -> list[Listed]:
     """One of the server's lists, as far as it tells it: many have no templates, and no list of
     them.
     """
     listed: dict[str, Listed] = {}
-    cursor: str | None = None
-    seen: set[str | None] = set()
-    # A server may always have another page.
-    for _ in range(MOST_PAGES):
-        try:
-            page, cursor = await ask(PaginatedRequestParams(cursor=cursor))
-        except (MCPError, ValidationError):
-            break
-        for one in page:
-            listed.setdefault(_uri(one), one)
-        # A cursor that came before leads round in a circle.
-        if cursor is None or cursor in seen or len(listed) >= MOST_LISTED:
-            break
-        seen.add(cursor)
+    with suppress(MCPError, ValidationError):
+        async for page, _ in pages(ask):
+            for one in on(page):
+                listed.setdefault(_uri(one), one)
+            if len(listed) >= MOST_LISTED:
+                break
     return list(listed.values())[:MOST_LISTED]
 
 

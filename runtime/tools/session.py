@@ -23,7 +23,6 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     CallToolResult,
     InputRequiredResult,
-    PaginatedRequestParams,
     ResourceLink,
     TextContent,
     Tool,
@@ -37,6 +36,7 @@ from runtime.base.result_schemas.bounded import worst_error_by_foreign
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
 from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, as_read, shortened
 from runtime.tools.http import REFUSED, HttpClient
+from runtime.tools.pages import pages
 from runtime.tools.resources import (
     MOST_URI,
     Listed,
@@ -51,7 +51,6 @@ from runtime.tools.screened import Screen, wrong_on
 from runtime.tools.stdio import MOST_BYTES, Stdio
 
 MOST_TOOLS = 100
-MOST_PAGES = 20
 MOST_LISTING = 64 * 1024
 """Bytes of JSON of what a job is told of a server."""
 MOST_DOC = 300
@@ -209,22 +208,14 @@ class Session:
         """
         tools: dict[str, Tool] = {}
         wrong: list[str] = []
-        cursor: str | None = None
-        seen: set[str | None] = set()
-        for _ in range(MOST_PAGES):
-            page = await self.client.session.list_tools(
-                params=PaginatedRequestParams(cursor=cursor)
-            )
+        beyond = 0
+        async for page, goes_on in pages(self.client.session.list_tools):
             for tool in page.tools:
                 # A call names a tool: a second one of its name cannot be called.
                 tools.setdefault(tool.name, tool)
             wrong += wrong_on(page)
-            cursor = page.next_cursor
-            # One that came before leads round in a circle.
-            if cursor is None or cursor in seen:
-                return list(tools.values()), 0, wrong
-            seen.add(cursor)
-        return list(tools.values()), 1, wrong
+            beyond = int(goes_on)
+        return list(tools.values()), beyond, wrong
 
 
 @asynccontextmanager
