@@ -23,6 +23,7 @@ from activities.contracts import FileCall, FileCallResult, ReadBatch, ReadBatchR
 from activities.versions import Versions
 from runtime.archive.stores import ObjectStore
 from runtime.base import os_values
+from runtime.base.characters import as_unicode
 from runtime.base.digests import digest_of
 from runtime.base.failpoints import failpoint
 from runtime.base.host_trouble import host_trouble
@@ -380,4 +381,4 @@ def _failed(request: ReadRequest, error: Exception, redactor: Redactor) -> ReadR
 
 def _message(error: Exception) -> str:
     """The exception's text without lone surrogates, which JSON and Monty cannot hold."""
-    return str(error).encode("utf-8", "backslashreplace").decode("utf-8")
+    return as_unicode(str(error))

@@ -66,6 +66,13 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+def as_unicode(text: str) -> str:
+    """The same in text that has UTF-8, where ``is_unicode`` says that it has none: what has no
+    such bytes is escaped.
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def is_newer(character: str) -> bool:
     """Whether Unicode has had it only since a later version than 14."""
     number = ord(character)

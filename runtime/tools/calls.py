@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_jsonable_python
 
+from runtime.base.characters import as_unicode
 from runtime.tools.functions import Arguments, Tool
 from runtime.tools.results import wrong_result
 
@@ -193,5 +194,5 @@ def _is_raisable(kind: type) -> bool:
 
 def shortened(message: str) -> str:
     """``message`` as Unicode text of at most ``MAX_MESSAGE`` characters."""
-    text = message.encode("utf-8", "backslashreplace").decode("utf-8")
+    text = as_unicode(message)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."

@@ -18,6 +18,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from runtime.base.characters import as_unicode
 from runtime.base.spec.servers import ServerResource
 from runtime.tools.pages import Page, pages
 from runtime.tools.schemas import bounded_line, size_of
@@ -136,5 +137,4 @@ def _bounded(text: str, kind: str) -> dict[str, str]:
     beyond = len(text) - MOST_TEXT
     note = f"the first {MOST_TEXT:,} characters of {len(text):,}" if beyond > 0 else ""
     # Lone surrogates, which JSON can spell, are no UTF-8.
-    text = text[:MOST_TEXT].encode("utf-8", "backslashreplace").decode()
-    return {"text": text, "kind": kind, "note": note}
+    return {"text": as_unicode(text[:MOST_TEXT]), "kind": kind, "note": note}

@@ -30,6 +30,7 @@ from mcp_types import (
 from pydantic import ValidationError
 from referencing.exceptions import Unresolvable
 
+from runtime.base.characters import as_unicode
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
 from runtime.base.result_schemas.bounded import worst_error_by_foreign
@@ -356,7 +357,7 @@ def told(result: CallToolResult, name: str) -> Outcome:
         return Outcome(value=value)
     if len(text) > MOST_TEXT:
         text = f"{text[:MOST_TEXT]}\n[{len(text) - MOST_TEXT} characters more]"
-    return Outcome(value=text.encode("utf-8", "backslashreplace").decode())
+    return Outcome(value=as_unicode(text))
 
 
 async def _unchecked(name: str, result: CallToolResult) -> None:

@@ -22,6 +22,7 @@ from temporalio.converter import (
 )
 from temporalio.exceptions import ApplicationError
 
+from runtime.base.characters import as_unicode
 from runtime.server.authentic.codec import REASON, REFUSED, Refusal, SigningCodec
 from runtime.server.authentic.encryption import EncryptionKeys
 from runtime.server.authentic.key import PayloadKey
@@ -106,7 +107,7 @@ class _EncodedFailures(_Failures):
 def _in_unicode(error: BaseException) -> BaseException:
     """The error itself, or one that says the same in text that has UTF-8."""
     words = error.message if isinstance(error, ApplicationError) else str(error)
-    told = words.encode("utf-8", "backslashreplace").decode("utf-8")
+    told = as_unicode(words)
     if told == words:
         return error
     if isinstance(error, ApplicationError):
