@@ -156,14 +156,16 @@ def read_checkpoint(store: ObjectStore, ref: StepRef) -> Checkpoint:
         ObjectCorrupt: if it is damaged.
         ObjectMissing: if it is not there.
     """
-    get = _from(store)
-    archived = _at(ref, get)
+    return _opened(store, _at(ref, _from(store)))
+
+
+def _opened(store: ObjectStore, archived: ArchivedObject) -> Checkpoint:
     form = CheckpointForm.read(archived)
-    text = state_text(archived, get, RequestReader(store.get))
+    text = state_text(archived, _from(store), RequestReader(store.get))
     if sized(text) != form.state:
-        raise ObjectCorrupt(f"{ref.key}: its state does not have the digest that it gives")
+        raise ObjectCorrupt(f"{archived.key}: its state does not have the digest that it gives")
     return Checkpoint(
-        ref=ref,
+        ref=StepRef(key=archived.key, digest=archived.digest),
         run=form.run,
         turn=form.turn,
         parent=form.parent,
@@ -227,8 +229,7 @@ def checkpoint_before(archive: JobArchive, run: str, turn: int) -> Checkpoint | 
     """
     for key in _keys_before(archive, run, turn):
         try:
-            digest = opened(key, archive.store.get(key), "checkpoint").digest
-            return read_checkpoint(archive.store, StepRef(key=key, digest=digest))
+            return _opened(archive.store, opened(key, archive.store.get(key), "checkpoint"))
         except UNREADABLE as error:
             _log.warning("a checkpoint that cannot be read is passed over: %s", error)
     return None
