@@ -72,6 +72,15 @@ def asked(cli: CommandLine, batch: str, running: Any) -> dict[str, Any]:
     return found[0]
 
 
+def left_asking(cli: CommandLine, batch: str) -> tuple[Any, dict[str, Any]]:
+    """The jobs file of a job whose processes were killed while it asked, and its question."""
+    jobs, running = begin(cli, batch, ASKS)
+    row = asked(cli, batch, running)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    return jobs, row
+
+
 def ran(cli: CommandLine) -> list[str]:
     """What tools did, in order."""
     path = cli.path / "ran"
@@ -82,11 +91,8 @@ def test_approved_by_a_person_after_a_kill(cli: CommandLine) -> None:
     """The question outlives its worker; the call is made once it is approved, with the arguments
     that the person gave; who, when and what is archived, and a frozen replay asks nobody.
     """
-    jobs, running = begin(cli, "approve", ASKS)
-    row = asked(cli, "approve", running)
+    jobs, row = left_asking(cli, "approve")
     assert (row["tool"], row["args"], row["kwargs"]) == ("pay", ["ann"], {"amount": 3})
-    os.killpg(running.pid, signal.SIGKILL)
-    running.communicate()
     running = cli.start("run", jobs, "--json")
     assert asked(cli, "approve", running) == row
     assert ran(cli) == []
@@ -241,10 +247,7 @@ def test_the_first_answer_counts_where_no_worker_is(cli: CommandLine) -> None:
     """Who answers a call that somebody else has answered, or whose job was asked to end, is told
     so, also while no worker has heard of either.
     """
-    jobs, running = begin(cli, "first", ASKS)
-    asked(cli, "first", running)
-    os.killpg(running.pid, signal.SIGKILL)
-    running.communicate()
+    jobs, _ = left_asking(cli, "first")
     assert cli("approve", "first/a@1.0").code == 0
     again = cli("reject", "first/a@1.0")
     assert (again.code, again.err) == (
@@ -252,10 +255,7 @@ def test_the_first_answer_counts_where_no_worker_is(cli: CommandLine) -> None:
         f"error: call 1.0 of job first/a was approved by {caller()} before\n",
     )
     assert cli("run", jobs, "--json").summary()["a"]["result"] == "ann 3"
-    jobs, running = begin(cli, "ending", ASKS)
-    asked(cli, "ending", running)
-    os.killpg(running.pid, signal.SIGKILL)
-    running.communicate()
+    jobs, _ = left_asking(cli, "ending")
     assert cli("cancel", "ending/a").code == 0
     late = cli("approve", "ending/a")
     assert (late.code, late.err) == (

@@ -19,6 +19,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
 from archive_jobs import Written, chat, step_record, write_run
 
 
+@pytest.fixture
+def where(tmp_path: Path, clean_environment: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The place of an archive, for commands with a state directory of their own."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    return str(tmp_path / "archive")
+
+
 @pytest.mark.parametrize(
     ("end", "line"),
     [
@@ -35,16 +42,12 @@ from archive_jobs import Written, chat, step_record, write_run
     ],
 )
 def test_the_last_line_says_how_it_ended(
-    tmp_path: Path,
-    clean_environment: None,
-    monkeypatch: pytest.MonkeyPatch,
+    where: str,
     capsys: pytest.CaptureFixture[str],
     end: dict[str, Any],
     line: str,
 ) -> None:
     """With the reason where it did not succeed, and with messages that no turn began with."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    where = str(tmp_path / "archive")
     written = Written(JobArchive(open_store(where), "nightly", "one"))
     written.archive.write_definition({"goal": "Find files", "model": "openai/m-1"})
     last = write_run(written, "a", range(1, 3), None, chat(random.Random(2), 20))
@@ -56,14 +59,9 @@ def test_the_last_line_says_how_it_ended(
 
 
 def test_a_turn_in_which_the_clock_was_set_back(
-    tmp_path: Path,
-    clean_environment: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    where: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """How long its call took is not known, and no span of it ends before it begins."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    where = str(tmp_path / "archive")
     written = Written(JobArchive(open_store(where), "nightly", "one"))
     layout = chat(random.Random(2), 20)(1, (), None)
     record = step_record("a", 1, written.begin("a", 1, None, layout))
@@ -80,15 +78,8 @@ def test_a_turn_in_which_the_clock_was_set_back(
     assert all(int(s["startTimeUnixNano"]) <= int(s["endTimeUnixNano"]) for s in spans)
 
 
-def test_a_job_by_a_name_that_is_no_text(
-    tmp_path: Path,
-    clean_environment: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_job_by_a_name_that_is_no_text(where: str, capsys: pytest.CaptureFixture[str]) -> None:
     """There is none, and nothing unexpected."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    where = str(tmp_path / "archive")
     archive = JobArchive(open_store(where), "nightly", "one")
     archive.write_definition({"goal": "Find files", "model": "openai/m-1"})
     assert main(["log", "nightly/\udcff", "--store", where]) == 2

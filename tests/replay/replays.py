@@ -16,6 +16,7 @@ from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.forks import ForkPoint, fork
 from runtime.client.resets import Reset, outcome_of_reset, reset
 from runtime.job.divergence import Divergence
+from runtime.job.stops import JobStatus
 from tests.replay.timelines import archive_of
 from tests.workflow.stage import Stage
 from workflows.job import JobWorkflow
@@ -92,6 +93,21 @@ async def fork_job(
     )
     stage.started.append(job_workflow_id(made.key))
     return made
+
+
+async def follows_its_record(stage: Stage, job: str, outcome: JobOutcome, turns: int) -> None:
+    """See that a job that succeeded after ``turns`` does so executed again, frozen and without a
+    divergence, and as a fork that restores all but its last turn.
+    """
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, turns)
+    order = reexecution(stage, job, outcome.run, 1, frozen=True)
+    again, differs = await replayed(stage, job, order)
+    assert (again.status, again.turns, differs) == (JobStatus.SUCCEEDED, turns, [])
+    source = RunName(batch=stage.batch, job=job, run=outcome.run)
+    order = rerun(stage, job, outcome.run, turns)
+    forked = await fork_job(stage, source, turns, "fork", order)
+    ended = await outcome_of_reset(stage.client, forked)
+    assert (ended.status, ended.turns) == (JobStatus.SUCCEEDED, turns)
 
 
 async def turn_of(archive: JobArchive, turn: int) -> None:

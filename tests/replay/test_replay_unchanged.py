@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from activities.record import RunName
 from runtime.base.spec.models import Writable
-from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from tests.replay.replays import fork_job, reexecution, replayed, rerun
+from tests.replay.replays import follows_its_record, reexecution, replayed
 from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -29,17 +27,7 @@ async def test_what_a_statement_may_have_changed_and_did_not(stage: Stage, freq:
         "finish(v.text)",
     ]
     outcome, _ = await stage.run(replies, id="job", writable=Writable())
-    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 6)
-
-    again, differs = await replayed(
-        stage, "job", reexecution(stage, "job", outcome.run, 1, frozen=True)
-    )
-    assert (again.status, again.turns, differs) == (JobStatus.SUCCEEDED, 6, [])
-    source = RunName(batch=stage.batch, job="job", run=outcome.run)
-    order = rerun(stage, "job", outcome.run, 6)
-    forked = await fork_job(stage, source, 6, "fork", order)
-    ended = await outcome_of_reset(stage.client, forked)
-    assert (ended.status, ended.turns) == (JobStatus.SUCCEEDED, 6)
+    await follows_its_record(stage, "job", outcome, 6)
 
 
 async def test_the_turn_at_which_a_view_was_read_last(stage: Stage) -> None:
