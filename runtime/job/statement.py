@@ -101,7 +101,8 @@ class JobStatement:
         path = getattr(effect.request, "path", None)
         told = result.model_dump(mode="json")
         if effect.kind is EffectKind.SPAWN:
-            path = told["job"] or None
+            # What was refused has none.
+            path = told.get("job")
         if effect.kind is EffectKind.CHANGE:
             # At once, not at the end: the next effect of the statement starts from these files.
             self._desk.workspace = told["version"]

@@ -218,6 +218,31 @@ async def test_what_is_not_there_is_not_lent(stage: Stage) -> None:
     assert len(children_of(stage)) == 1
 
 
+async def test_what_its_batch_has_no_budget_for_is_not_lent(stage: Stage) -> None:
+    """The statement is told why, and the job goes on."""
+    spec = parent_of(
+        stage,
+        ["try:\n    spawn('One.')\nexcept RuntimeError as error:\n    finish(str(error))"],
+        ["finish(1)"],
+    )
+    order = JobOrder(
+        key=JobKey(batch=stage.batch, job=spec.id),
+        spec=spec,
+        definition="",
+        granted=Amount(turns=40, tokens=60_000, usd=100.0),
+        refused="nothing is left of the batch's budget",
+    )
+    handle = await stage.client.start_workflow(
+        JobWorkflow.run, order, id=job_workflow_id(order.key), task_queue=stage.queue
+    )
+    stage.started.append(handle.id)
+    outcome = await handle.result()
+    end = stage.archive(spec).end(outcome.run)
+    assert end is not None
+    assert end.result == "spawn(): nothing is left of the batch's budget"
+    assert children_of(stage) == []
+
+
 async def test_a_schema_that_cannot_be_checked_starts_no_sub_job(stage: Stage) -> None:
     """One that leads nowhere, in a circle, to a file or to what takes for ever."""
     schemas = [
