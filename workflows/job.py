@@ -55,7 +55,17 @@ with workflow.unsafe.imports_passed_through():
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
-    from workflows.patches import CENTS, EARLIER, EXACT, PACED, TICKED, UNREAD, dialect, patched
+    from workflows.patches import (
+        CENTS,
+        EARLIER,
+        EXACT,
+        GATED,
+        PACED,
+        TICKED,
+        UNREAD,
+        dialect,
+        patched,
+    )
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
     from workflows.replaying import Replaying
@@ -118,7 +128,9 @@ class JobWorkflow(Ordered):
         self.slices = Slices(order, self.moment)
         self.sub_jobs = SubJobs(order, self.moment, self.slices)
         self.asleep = Asleep(
-            self.moment, self.effects, self.preparing, self.sub_jobs, self.go_on_if_full
+            *(self.moment, self.effects, self.preparing, self.sub_jobs),
+            stopped=self.stop_behind_a_wait,
+            go_on_if_full=self.go_on_if_full,
         )
         self.pausing = Pausing(order, self.moment)
         self.sub_jobs.holding.change(held=self.pausing.asked)
@@ -513,13 +525,13 @@ class JobWorkflow(Ordered):
         if stop is None and self.slices.needed(self.job.turn):
             self.phase = Phase.GRANT
             await self.slices.granted(self.job.turn)
-            stop = self.job.stop(self.moment.now)
+            stop = await self.stop_behind_a_wait()
         if stop is None:
             await self.slices.ahead(self.job.turn)
         if stop is not None or self.job.sleeping.state is None:
             return stop
         self.phase = Phase.ASLEEP
-        return await self.asleep.sleep() or await self.rest()
+        return await self.asleep.sleep() or await self.rest() or await self.turn_begun_anew()
 
     async def rest(self) -> Stop | None:
         """Wait as long as the job is paused; a stop, if it outlives its deadline meanwhile."""
@@ -527,8 +539,20 @@ class JobWorkflow(Ordered):
         while stop is None and self.pausing.paused:
             self.phase = Phase.PAUSED
             await self.pausing.wait()
-            stop = self.job.stop(self.moment.now)
+            stop = await self.stop_behind_a_wait()
         return stop
+
+    async def stop_behind_a_wait(self) -> Stop | None:
+        """A stop, if the job outlived its budget in a wait before a turn."""
+        return await self.turn_begun_anew() or self.job.stop(self.moment.now)
+
+    async def turn_begun_anew(self) -> Stop | None:
+        """After a reset to behind such a wait: the turn begins anew, with the order of the replay
+        and the record that it follows. A stop, if no turn follows.
+        """
+        if not patched(GATED) or not await self.replaying.gate():
+            return None
+        return await self.replaying.begin_turn() or self.job.stop(self.moment.now)
 
     async def go_on(self) -> None:
         """Between two turns: a checkpoint now and then, and on from it in another run if this one

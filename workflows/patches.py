@@ -72,9 +72,14 @@ TICKED = "a-record-tells-what-its-ticks-reached"
 is what it was.
 """
 
+GATED = "each-wait-before-a-turn-is-gated"
+"""A job that is reset to behind a sleep, a pause or a wait for its batch's budget asks for its
+order there, before it looks at the time, and begins the turn anew.
+"""
+
 AT_START = (
-    *(TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT),
-    *(WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT),
+    *(CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

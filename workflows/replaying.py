@@ -83,12 +83,12 @@ class Replaying:
             **self._comparison.carried,
         }
 
-    async def gate(self) -> None:
+    async def gate(self) -> bool:
         """At a reset point, and only there: ask whether a replay was ordered, and what this turn's
-        statement came to.
+        statement came to. Whether this is one.
         """
         if not self._was_reset:
-            return
+            return False
         self._was_reset = False
         moment, turn = self._moment, self._moment.job.turn
         moment.reset()
@@ -108,6 +108,7 @@ class Replaying:
             self._told = False
             self._take(claim.replay)
         self._answer_again()
+        return True
 
     async def begin_turn(self) -> Stop | None:
         """Look up the next turn in the record that is followed.

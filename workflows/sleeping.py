@@ -21,7 +21,9 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Asleep:
-    """The sleep of a job. ``go_on_if_full`` has it go on in another run, if this one is full."""
+    """The sleep of a job. ``stopped`` tells why it ends behind a wait, ``go_on_if_full`` has it go
+    on in another run, if this one is full.
+    """
 
     def __init__(
         self,
@@ -29,12 +31,14 @@ class Asleep:
         effects: Effects,
         preparing: Preparing,
         sub_jobs: SubJobs,
+        stopped: Callable[[], Awaitable[Stop | None]],
         go_on_if_full: Callable[[], Awaitable[None]],
     ) -> None:
         self._moment = moment
         self._effects = effects
         self._preparing = preparing
         self._sub_jobs = sub_jobs
+        self._stopped = stopped
         self._go_on_if_full = go_on_if_full
 
     async def sleep(self) -> Stop | None:
@@ -42,10 +46,7 @@ class Asleep:
         its budget meanwhile.
         """
         job, sleeping, moment = self._moment.job, self._moment.job.sleeping, self._moment
-        if (interim := moment.answers.interim) is not None:
-            for at in sleeping.left_of(interim):
-                await self._look(at, repeated=True)
-            sleeping.repeat(interim)
+        await self._repeat()
         await self._prepare(moment.now)
         await self._meet()
         while (alarm := sleeping.alarm(job.graph)) is not None:
@@ -55,14 +56,25 @@ class Asleep:
             # ``ended`` has woken the job: the loop's head sees that there is no alarm any more.
             elif sleeping.ended(job.graph, self._sub_jobs.heard_of, now):
                 continue
-            elif (stop := job.stop(now)) is not None:
+            elif (stop := await self._stopped()) is not None:
                 return stop
+            elif moment.answers.interim is not None:
+                # The run was reset to behind this sleep, and follows a record from here on.
+                await self._repeat()
             elif alarm <= now:
                 await self._look(now)
                 await self._go_on_if_full()
             else:
                 await self._pass_time(min(alarm - now, job.ledger.time_left(now)))
         return None
+
+    async def _repeat(self) -> None:
+        """Sleep, and wake, as in the record that is followed, if there is one."""
+        sleeping = self._moment.job.sleeping
+        if (interim := self._moment.answers.interim) is not None:
+            for at in sleeping.left_of(interim):
+                await self._look(at, repeated=True)
+            sleeping.repeat(interim)
 
     async def _prepare(self, now: float) -> bool:
         """Begin what the sleeping job prepares.

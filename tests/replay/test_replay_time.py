@@ -30,10 +30,12 @@ STATEMENTS = [
 ]
 
 
-async def _ran(stage: Stage, budget: Budget | None = None) -> str:
+async def _ran(
+    stage: Stage, budget: Budget | None = None, statements: list[str] = STATEMENTS
+) -> str:
     """The run of a job with readings, a file call and a sleep."""
     (stage.workspace / "a.txt").write_text("one\n")
-    outcome, _ = await stage.run(STATEMENTS, id="job", budget=budget or Budget())
+    outcome, _ = await stage.run(statements, id="job", budget=budget or Budget())
     assert outcome.status is JobStatus.SUCCEEDED
     return outcome.run
 
@@ -95,13 +97,41 @@ def _reset_days_later(history: WorkflowHistory, days: int) -> WorkflowHistory:
     return history
 
 
-async def test_a_deadline_after_the_start_goes_on_from_where_it_stood(stage: Stage) -> None:
-    """A job of a day that is taken back the next week has what it had left there, of its time as of
-    its wall budget.
+@pytest.mark.parametrize(
+    "statements", [STATEMENTS, ["n = 1", "wait(0.1)", "finish(n)"]], ids=["a-call", "a-sleep"]
+)
+async def test_a_deadline_after_the_start_goes_on_from_where_it_stood(
+    stage: Stage, statements: list[str]
+) -> None:
+    """A job of a day that is taken back the next week, to behind a call or a sleep, has what it had
+    left there, of its time as of its wall budget.
     """
-    first = await _ran(stage, Budget(wall_seconds=3600, deadline=86_400.0))
+    first = await _ran(stage, Budget(wall_seconds=3600, deadline=86_400.0), statements)
     again, _ = await replayed(stage, "job", rerun(stage, "job", first, 3))
-    assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
+    assert (again.status, again.turns) == (JobStatus.SUCCEEDED, len(statements))
+    handle = stage.client.get_workflow_handle(stage.started[0], run_id=again.run)
+    await replayer().replay_workflow(_reset_days_later(await handle.fetch_history(), 7))
+
+
+async def test_a_record_is_followed_behind_a_sleep(stage: Stage) -> None:
+    """A frozen replay of the turn after one, next week: the view that is due by then is not read,
+    and the job slept as it did.
+    """
+    (stage.workspace / "a.txt").write_text("one\n")
+    first, archive = await stage.run(
+        ["p = view('a.txt', freq=('Periodic', 3600))", "wait(0.1)", "finish(p.text)"], id="job"
+    )
+    order = reexecution(stage, "job", first.run, 3, frozen=True)
+    again, found = await replayed(stage, "job", order)
+    assert ([one.line() for one in found], again.status, again.turns) == (
+        [],
+        JobStatus.SUCCEEDED,
+        3,
+    )
+    was, now = (archive.find_step(run, 3) for run in (first.run, again.run))
+    assert was is not None
+    assert now is not None
+    assert now.interim == was.interim
     handle = stage.client.get_workflow_handle(stage.started[0], run_id=again.run)
     await replayer().replay_workflow(_reset_days_later(await handle.fetch_history(), 7))
 
