@@ -56,9 +56,10 @@ class FailedAttempts:
         """With one more that has failed, with an error in words."""
         return FailedAttempts(self.spent + spent, self.archived + 1, last)
 
-    def line(self, wait: float | None = None) -> str:
+    def line(self, wait: float | None = None, *, asked: bool = False) -> str:
         """``7 failed attempts used 1,050,000 tokens and $1.0500 within 2m; the last: ServerError:
-        Oops (HTTP 500)``. The ``wait`` that would follow, and is in what they used, is told apart.
+        Oops (HTTP 500)``. The ``wait`` that would follow, and is in what they used, is told apart,
+        and whether the provider has ``asked`` for it.
         """
         spent = self.spent
         about = "" if spent.usage.reported else "about "
@@ -66,7 +67,8 @@ class FailedAttempts:
         seconds = max(spent.seconds - (wait or 0.0), 0.0)
         took = f" within {format_duration(round(seconds))}" if seconds >= 1 else ""
         after = format_duration(round(wait)) if wait is not None and wait >= 1 else ""
-        more = f", and another was to follow after {after}" if after else ""
+        why = "the provider asks to wait" if asked else "another was to follow after"
+        more = f", and {why} {after}" if after else ""
         last = f"; the last: {self.last}" if self.last else ""
         return f"{counted(spent.attempts, 'failed attempt')} {used}{took}{more}{last}"
 

@@ -301,9 +301,12 @@ class ModelTurn:
             but=self._captured.attempt or "",
         )
 
-    def _spent(self, failed: FailedAttempts, wait: float | None = None) -> ApplicationError | None:
+    def _spent(
+        self, failed: FailedAttempts, wait: float | None = None, *, asked: bool = False
+    ) -> ApplicationError | None:
         """The error with which the call ends, if ``failed`` have used up what the job had left; it
-        tells of the ``wait`` for another attempt, since the job may be granted more.
+        tells of the ``wait`` for another attempt, since the job may be granted more, and whether
+        the provider has ``asked`` for it.
         """
         left, spent = self._call.left, failed.spent
         if left is None or not (
@@ -313,7 +316,7 @@ class ModelTurn:
         ):
             return None
         return ApplicationError(
-            failed.line(wait),
+            failed.line(wait, asked=asked),
             self._call.booked + spent,
             type=BUDGET_SPENT,
             non_retryable=True,
@@ -355,7 +358,8 @@ class ModelTurn:
         )
         self._archive_failure(failure, spent)
         failed = self._failed.more(spent, f"{failure.type}: {failure.message}")
-        if (spent_all := self._spent(failed, wait)) is not None:
+        asked = failure.next_retry_delay is not None
+        if (spent_all := self._spent(failed, wait, asked=asked)) is not None:
             return spent_all
         # A refusal that gives no reason would have the job forget, to ask with less.
         unclear = failure.type == FailureKind.BAD_REQUEST

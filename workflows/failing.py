@@ -38,7 +38,12 @@ def stopped_by(error: BaseException, turn: int, ledger: Ledger, now: float) -> S
     cause = error.cause if isinstance(error, ActivityError) else None
     if isinstance(cause, ApplicationError) and cause.type == BUDGET_SPENT:
         spent = ledger.stop(turn - 1, now)
-        budget = spent.reason if spent is not None else ledger.refused or ledger.time_reason(now)
+        if spent is not None:
+            budget = spent.reason
+        elif waits_too_long(cause, ledger, now):
+            budget = ledger.wait_reason(now)
+        else:
+            budget = ledger.refused or ledger.time_reason(now)
         return Stop(JobStatus.BUDGET, f"{budget}; turn {turn}: {cause.message}")
     if isinstance(cause, ApplicationError) and cause.type == BUDGET_SHORT:
         tokens, usd = (max(left, 0) for left in ledger.own_left())
@@ -76,6 +81,12 @@ def wanted_by(error: ApplicationError) -> Amount:
         return Amount.model_validate(error.details[1])
     except (IndexError, ValidationError):
         return Amount()
+
+
+def waits_too_long(error: ApplicationError, ledger: Ledger, now: float) -> bool:
+    """Whether the wait for another attempt is longer than the job may go on."""
+    wait = error.next_retry_delay
+    return wait is not None and wait.total_seconds() >= ledger.time_left(now)
 
 
 def has_room(error: ApplicationError) -> bool:

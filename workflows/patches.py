@@ -77,9 +77,14 @@ GATED = "each-wait-before-a-turn-is-gated"
 order there, before it looks at the time, and begins the turn anew.
 """
 
+IN_VAIN = "no-wait-outlasts-its-job"
+"""A job whose next attempt at a call may not come in its time ends at once, also where it could be
+granted more of its batch's budget.
+"""
+
 AT_START = (
-    *(GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT),
-    *(CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT),
+    *(EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

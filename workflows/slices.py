@@ -22,11 +22,11 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.ledger import Ledger
     from runtime.job.purse import NOTHING, Ask, Granted
     from runtime.job.stops import Cause, JobFailed
-    from workflows.failing import wanted_by
+    from workflows.failing import waits_too_long, wanted_by
     from workflows.limits import sooner
     from workflows.messages import JobOrder
     from workflows.moment import Moment
-    from workflows.patches import patched
+    from workflows.patches import IN_VAIN, patched
 
 ASKED_AGAIN = "slice-asked-again"
 """The patch since which a job asks again for a slice of which it has heard nothing for long."""
@@ -136,6 +136,8 @@ class Slices:
                 f" allows no other; with the last slice, {cause.message}",
                 Cause.PROVIDER,
             )
+        if waits_too_long(cause, self._ledger, moment.now) and patched(IN_VAIN):
+            return None
         if cause.next_retry_delay is not None:
             wait = sooner(cause.next_retry_delay, moment.until_deadline())
             await moment.after(workflow.sleep(wait), lambda _: None)

@@ -290,17 +290,35 @@ class Ledger:
             return f"the wall budget of {self.budget.wall_seconds:.15g} s is spent"
         return self.deadline_reason()
 
+    def wait_reason(self, now: float) -> str:
+        """The reason of a job that has time left, and another attempt would come after that."""
+        left, wall = self.deadline_left(now), self.wall_left()
+        if left is None or wall <= left:
+            budget = f"the wall budget of {self.budget.wall_seconds:.15g} s"
+            return (
+                f"{budget} has {format_duration(round(wall))} left, too little for another attempt"
+            )
+        if self._is_batchs():
+            return f"the time of the batch's budget ends before another attempt (at {self.until})"
+        return f"the deadline ({self._deadline()}) comes before another attempt"
+
     def deadline_reason(self) -> str:
         """The reason of a job whose deadline ended it."""
-        deadline, own, batchs = self.budget.deadline, self.own_deadline(), self._batchs_deadline()
-        if batchs is not None and (own is None or batchs <= own):
+        if self._is_batchs():
             return f"the time of the batch's budget is over (since {self.until})"
-        of = (
-            f"{format_duration(deadline)} after the job's start"
-            if isinstance(deadline, float)
-            else deadline
-        )
-        return f"the deadline ({of}) has passed"
+        return f"the deadline ({self._deadline()}) has passed"
+
+    def _is_batchs(self) -> bool:
+        """Whether the end of the batch's time comes before the job's own deadline."""
+        own, batchs = self.own_deadline(), self._batchs_deadline()
+        return batchs is not None and (own is None or batchs <= own)
+
+    def _deadline(self) -> str | None:
+        """The job's own deadline in words."""
+        deadline = self.budget.deadline
+        if isinstance(deadline, float):
+            return f"{format_duration(deadline)} after the job's start"
+        return deadline
 
     def stop(self, turns: int, now: float) -> Stop | None:
         """The budget that is spent after ``turns`` turns, if one is."""

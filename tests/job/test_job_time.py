@@ -28,6 +28,26 @@ def test_time_in_which_nobody_worked_is_not_spent() -> None:
     assert ledger.stop(1, later) == Stop(JobStatus.BUDGET, "the wall budget of 100 s is spent")
 
 
+def test_what_is_left_is_told_where_an_attempt_would_come_later() -> None:
+    """Of the budget of which less is left."""
+    ledger = Ledger(Budget(wall_seconds=100, deadline=50.0), START)
+    ledger.work(60.0)
+    assert (
+        ledger.wait_reason(START) == "the wall budget of 100 s has 40s left, too little for another"
+        " attempt"
+    )
+    assert (
+        ledger.wait_reason(START + 20)
+        == "the deadline (50s after the job's start) comes before another attempt"
+    )
+    ledger.until = "2027-01-15T08:00:30+00:00"
+    assert (
+        ledger.wait_reason(START)
+        == "the time of the batch's budget ends before another attempt (at"
+        " 2027-01-15T08:00:30+00:00)"
+    )
+
+
 @pytest.mark.parametrize(
     ("deadline", "words"),
     [

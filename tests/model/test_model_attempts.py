@@ -234,6 +234,7 @@ def test_a_wait_that_is_not_waited_for_is_told_as_that() -> None:
         "1 failed attempt used 0 tokens and $0.0000, and another was to follow after 1d; the last:"
         f" {last}"
     )
+    assert "$0.0000, and the provider asks to wait 1d; the last" in one.line(day, asked=True)
     two = one.more(Failed(attempts=1, seconds=62.0), last)
     assert two.line(2.0).startswith(
         "2 failed attempts used 0 tokens and $0.0000 within 1d1m, and another was to follow after 2s"
@@ -300,6 +301,16 @@ async def test_attempts_are_bounded_in_time() -> None:
         "would be later than 'retry' allows (2h); the last: Slow down (HTTP 429)"
         in errors[1].message
     )
+
+
+async def test_who_asks_to_wait_is_told() -> None:
+    """Where a job has less time than its provider asks it to wait."""
+    late = {"fail": {"status": 429, "message": "Slow down", "retry_after": 5000}, "times": 99}
+    left = Left(tokens=10**9, usd=1.0, seconds=600)
+    async with openai_server(lambda _m, _n: late).serving() as server:
+        error = await failed_try(Job(model_at(server)), 1, left=left)
+    assert (error.type, error.next_retry_delay) == ("BudgetSpent", timedelta(seconds=5000))
+    assert ", and the provider asks to wait 1h23m20s; the last: RateLimitError" in error.message
 
 
 async def test_waits_grow_with_the_failures() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 
 import pytest
@@ -185,4 +186,27 @@ async def test_failed_attempts_count_over_all_slices(stage: Stage) -> None:
         " attempt used 15,000 tokens and $0.1500"
     )
     assert outcome.reason.endswith("; the last: ServerError: Broke")
+    await replayer().replay_workflow(await job.fetch_history())
+
+
+async def test_no_job_waits_for_an_attempt_longer_than_it_may(stage: Stage) -> None:
+    """A provider asks for half an hour, of a job that has ten minutes: it ends, and says so, also
+    where its batch has more to grant.
+    """
+    late = {"fail": {"status": 429, "message": "Slow down", "retry_after": 1_800}, "times": 99}
+    budget = Budget(turns=50, usd=1000.0, tokens=10**9, wall_seconds=600.0)
+    order = stage.order([late], id="a", budget=budget)
+    handle = await stage.submit(order, concurrency=2, budget=BatchBudget(usd=1.0))
+    await asyncio.wait_for(handle.result(), SECONDS)
+    stage.started.append(job_workflow_id(order.key))
+    job = stage.client.get_workflow_handle(stage.started[-1], result_type=JobOutcome)
+    outcome = await job.result()
+    assert outcome.status is JobStatus.BUDGET
+    budget_line, _, attempts = outcome.reason.partition("; turn 1: ")
+    assert re.fullmatch(
+        r"the wall budget of 600 s has \w+ left, too little for another attempt", budget_line
+    )
+    assert attempts.endswith(
+        ", and the provider asks to wait 30m; the last: RateLimitError: Slow down (HTTP 429)"
+    )
     await replayer().replay_workflow(await job.fetch_history())

@@ -1,6 +1,7 @@
 """What a job's reason says of an activity that was given up, and what errors mean for a job."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from temporalio.api.failure.v1 import Failure
@@ -51,7 +52,11 @@ async def test_a_timeout_alone_is_the_reason() -> None:
 
 
 def _failed(
-    type: str, *details: object, activity: str = "call_model", state: RetryState | None = None
+    type: str,
+    *details: object,
+    activity: str = "call_model",
+    state: RetryState | None = None,
+    wait: timedelta | None = None,
 ) -> ActivityError:
     error = ActivityError(
         "activity error",
@@ -62,7 +67,7 @@ def _failed(
         activity_id="turn-1",
         retry_state=state,
     )
-    error.__cause__ = ApplicationError("Oops", *details, type=type)
+    error.__cause__ = ApplicationError("Oops", *details, type=type, next_retry_delay=wait)
     return error
 
 
@@ -111,6 +116,20 @@ LATE = "the deadline (1m after the job's start) has passed"
             _failed("BudgetSpent", Failed()),
             0,
             Stop(JobStatus.BUDGET, "the batch has no more; turn 1: Oops"),
+        ),
+        (
+            _failed("BudgetSpent", Failed(), wait=timedelta(seconds=59)),
+            0,
+            Stop(JobStatus.BUDGET, "the batch has no more; turn 1: Oops"),
+        ),
+        (
+            _failed("BudgetSpent", Failed(), wait=timedelta(seconds=60)),
+            0,
+            Stop(
+                JobStatus.BUDGET,
+                "the deadline (1m after the job's start) comes before another attempt; turn 1:"
+                " Oops",
+            ),
         ),
         (_failed("BudgetSpent", Failed()), 60, Stop(JobStatus.BUDGET, f"{LATE}; turn 1: Oops")),
         (

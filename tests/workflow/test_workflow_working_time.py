@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -119,22 +120,22 @@ async def test_work_that_is_longer_than_the_wall_budget_ends_the_job(stage: Stag
         (
             {"text": "x", "delay": 3000},
             Budget(wall_seconds=3),
-            "the wall budget of 3 s is spent; turn 1: ",
+            r"the wall budget of 3 s is spent; turn 1: ",
         ),
         (
             {"text": "x", "delay": 3000},
             Budget(deadline=3.0),
-            "the deadline (3s after the job's start) has passed; turn 1: ",
+            r"the deadline \(3s after the job's start\) has passed; turn 1: ",
         ),
         (
             {"text": "x", "fail": {"status": 503}, "times": 99},
             Budget(wall_seconds=5),
-            "the wall budget of 5 s is spent; turn 1: ",
+            r"the wall budget of 5 s (has \ds left, too little for another attempt|is spent); turn 1: ",
         ),
         (
             {"text": "x", "fail": {"status": 503}, "times": 99},
             Budget(deadline=5.0),
-            "the deadline (5s after the job's start) has passed; turn 1: ",
+            r"the deadline \(5s after the job's start\) (comes before another attempt|has passed);",
         ),
     ],
     ids=["wall-silent", "deadline-silent", "wall-refusing", "deadline-refusing"],
@@ -142,10 +143,12 @@ async def test_work_that_is_longer_than_the_wall_budget_ends_the_job(stage: Stag
 async def test_a_model_that_does_not_answer_is_not_waited_for(
     stage: Stage, reply: dict[str, object], budget: Budget, reason: str
 ) -> None:
-    """Attempts and the pauses between them are worked; and the clock goes on in them."""
+    """Attempts and the pauses between them are worked; and the clock goes on in them: until no
+    other attempt would come in time, or on a busy machine beyond that.
+    """
     outcome, _ = await stage.run([reply], budget=budget)
     assert outcome.status is JobStatus.BUDGET
-    assert outcome.reason.startswith(reason)
+    assert re.match(reason, outcome.reason), outcome.reason
 
 
 async def test_a_deadline_ends_a_job_in_a_tool(stage: Stage) -> None:
