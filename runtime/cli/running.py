@@ -34,6 +34,7 @@ from runtime.cli.working import Workers, crew_of
 from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
+from runtime.client.left_behind import end_left_behind
 from runtime.client.lost import refuse_lost, unasked_plan
 from runtime.client.planning import plan_batch
 from runtime.client.plans import Plan, Start
@@ -265,6 +266,9 @@ async def _without_lost(control: Control, request: Request, connection: Connecti
         InputError: if some are, and the user has not said what is to become of them.
     """
     plan = await _planned(control, request, connection)
+    if request.lost is Lost.ANEW:
+        # Before they begin: then they are not lost any more, and nobody would look for these.
+        await end_left_behind(control, plan)
     if not plan.counted(Start.LOST):
         return plan
     if request.lost is Lost.REFUSED:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -175,34 +176,56 @@ def respond(messages):
 """
 
 
-def test_the_sub_jobs_of_a_lost_job_go_on_with_it(own_cli: CommandLine) -> None:
-    """Those that were open go on under their own names, and it hears of the ends of all."""
-    own_cli.write("family.py", FAMILY)
-    file = own_cli.jobs("id: parent, model: scripted/family.py, spawn: {max: 2}", batch="b")
-    process = own_cli.start("run", file)
+def _family(cli: CommandLine) -> tuple[Path, Callable[[], list[tuple[str, int]]]]:
+    """A job that waits for one of its two sub-jobs, when the database is lost; and how those stand:
+    their statuses and turns.
+    """
+    cli.write("family.py", FAMILY)
+    file = cli.jobs("id: parent, model: scripted/family.py, spawn: {max: 2}", batch="b")
+    process = cli.start("run", file)
 
-    def status() -> list[tuple[str, int]]:
-        rows = own_cli("ls", "b", "--json").json()
+    def stand() -> list[tuple[str, int]]:
+        rows = cli("ls", "b", "--json").json()
         return sorted((row["status"], row["turns"]) for row in rows if row["parent"])
 
     wait_for(
         lambda: (
-            own_cli.turns("b", "parent") == 2
-            and [turns for _, turns in status()] == [1, 2]
-            and ("succeeded", 2) in status()
+            cli.turns("b", "parent") == 2
+            and [turns for _, turns in stand()] == [1, 2]
+            and ("succeeded", 2) in stand()
         ),
         "the sub-jobs' turns",
         process,
     )
     process.kill()
-    own_cli.finished(process)
-    lose_the_database(own_cli)
-    own_cli.write("gate", "")
+    cli.finished(process)
+    lose_the_database(cli)
+    cli.write("gate", "")
+    return file, stand
+
+
+def test_the_sub_jobs_of_a_lost_job_go_on_with_it(own_cli: CommandLine) -> None:
+    """Those that were open go on under their own names, and it hears of the ends of all."""
+    file, stand = _family(own_cli)
     done = own_cli("run", file, "--from-archive", "--json")
     assert done.code == 0, done.err
     short, long = done.summary()["parent"]["result"]
     assert ("short" in short, "long" in long) == (True, True)
-    assert status() == [("succeeded", 2), ("succeeded", 2)]
+    assert stand() == [("succeeded", 2), ("succeeded", 2)]
+    assert own_cli("verify", "--all").code == 0
+
+
+def test_the_sub_jobs_of_a_lost_job_end_where_it_begins_anew(own_cli: CommandLine) -> None:
+    """It starts its own; those that were open are cancelled, and what they spent counts."""
+    file, stand = _family(own_cli)
+    (before,) = [row for row in own_cli("ls", "b", "--json").json() if row["status"] == "open"][1:]
+    done = own_cli("run", file, "--anew", "--json")
+    assert done.code == 0, done.err
+    assert stand() == [("cancelled", 1), *[("succeeded", 2)] * 3]
+    rows = {row["job"]: row for row in own_cli("ls", "b", "--json").json()}
+    left = rows[before["job"]]
+    assert left["reason"] == "cancelled: it was lost with its parent, which began anew"
+    assert (left["tokens"], left["cost_usd"]) == (before["tokens"], before["cost_usd"])
     assert own_cli("verify", "--all").code == 0
 
 
