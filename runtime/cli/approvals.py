@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json as json_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from runtime.base.visible import escaped
 from runtime.cli.exit_codes import DIFFERENCE
-from runtime.cli.options import Json, Store
+from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
+from runtime.server.target import Target
+
+if TYPE_CHECKING:
+    from runtime.archive.stores import ObjectStore
+    from runtime.base.values import JobKey
 
 
-def command(store: Store = None, json: Json = False) -> None:
+def command(target: Target = ANY_SERVER, store: Store = None, json: Json = False) -> None:
     """List the calls that wait for approval.
 
-    It reads the archive alone. 'holdfast approve JOB@N.CALL' and 'holdfast reject JOB@N.CALL', with
-    what stands before a call here, answer that call alone.
+    It reads the archive; where the server is in reach, jobs that were ended in Temporal itself are
+    left out, of whose ends the archive has nothing. 'holdfast approve JOB@N.CALL' and 'holdfast
+    reject JOB@N.CALL', with what stands before a call here, answer that call alone.
 
     Exit code 4: what some job asks cannot be read; the others are listed.
     """
@@ -28,7 +34,7 @@ def command(store: Store = None, json: Json = False) -> None:
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
-    rows = []
+    rows: dict[JobKey, dict[str, Any]] = {}
     unreadable = False
     for key in all_jobs(objects, None):
         try:
@@ -38,17 +44,37 @@ def command(store: Store = None, json: Json = False) -> None:
             unreadable = True
             continue
         if waiting is not None:
-            rows.append(
-                {"job": str(key), "turn": waiting.turn, "call": waiting.effect, **waiting.asked}
-            )
+            row = {"job": str(key), "turn": waiting.turn, "call": waiting.effect}
+            rows[key] = {**row, **waiting.asked}
+    if rows:
+        # Loaded here: where nothing waits, no server is asked.
+        import asyncio
+
+        asyncio.run(_leave_out_ended(rows, objects, target))
     if json:
-        json_document(rows)
+        json_document(list(rows.values()))
     elif not rows:
         say("nothing waits for approval")
     else:
-        _say(rows)
+        _say(list(rows.values()))
     if unreadable:
         raise typer.Exit(DIFFERENCE)
+
+
+async def _leave_out_ended(
+    rows: dict[JobKey, dict[str, Any]], objects: ObjectStore, target: Target
+) -> None:
+    """Leave out the jobs of which Temporal says that they have ended."""
+    from runtime.base.errors import ServerError
+    from runtime.cli.reach import control_in_reach, note_unknown
+    from runtime.client.statuses import ended_of
+
+    try:
+        async with control_in_reach(target, objects) as control:
+            for key in await ended_of(control, list(rows)) if control is not None else ():
+                del rows[key]
+    except ServerError as error:
+        note_unknown(error)
 
 
 def _say(rows: list[dict[str, Any]]) -> None:

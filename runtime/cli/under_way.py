@@ -28,16 +28,18 @@ class UnderWay:
 
 
 def under_way(store: ObjectStore, key: JobKey, target: Target) -> UnderWay | None:
-    """What the job's newest run does; None if it has ended, or nobody tells. No server is
-    started for it.
+    """What the job's newest run does, or how it ended, of which the archive has nothing where that
+    was done in Temporal itself; None if nobody tells. No server is started for it.
     """
     try:
         standing = asyncio.run(_standing(store, key, target))
     except ServerError as error:
         note_unknown(error)
         return None
-    if standing is None or standing.outcome is not None:
+    if standing is None:
         return None
+    if (outcome := standing.outcome) is not None:
+        return UnderWay(str(outcome.status), outcome.reason)
     status, reason = now_of(standing)
     if standing.running is not None:
         reason = running_text(standing.running)

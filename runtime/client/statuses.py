@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 
+from temporalio.client import WorkflowExecutionStatus
+
 from runtime.archive.standings import ArchivedStanding
 from runtime.base.durations import format_duration
 from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiting_for
@@ -60,6 +62,19 @@ async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tupl
 
     standings = await gathered(one, keys)
     return {key: told for key, told in zip(keys, standings, strict=True) if told[0] != OPEN}
+
+
+async def ended_of(control: Control, keys: Sequence[JobKey]) -> list[JobKey]:
+    """Those of the jobs that have ended by what Temporal says of their newest runs; no worker is
+    asked.
+    """
+    known = await gathered(control.newest, keys)
+    running = WorkflowExecutionStatus.RUNNING
+    return [
+        key
+        for key, newest in zip(keys, known, strict=True)
+        if newest is not None and newest.status is not running
+    ]
 
 
 async def queued(control: Control, batch: str, known: Collection[str]) -> list[ArchivedStanding]:

@@ -353,3 +353,22 @@ def edited(cli: CommandLine, job: str, said: str, left: str = "env['LEFT']") -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDITOR", f"{sys.executable} {editor}")
         return cli("approve", job, "--edit", "--json")
+
+
+def test_a_job_that_was_terminated_in_temporal_waits_for_nobody(cli: CommandLine) -> None:
+    """The archive has nothing of its end: what waits is told by the server, where it is in reach;
+    so is, in ``log``, how the job ended.
+    """
+    _, running = begin(cli, "gone", ASKS)
+    asked(cli, "gone", running)
+
+    async def terminate() -> None:
+        job = (await connected()).get_workflow_handle("holdfast/gone/a")
+        await job.terminate(reason="somebody said so")
+
+    asyncio.run(terminate())
+    cli.finished(running)
+    assert cli("approvals", "--json").json() == []
+    now = cli("log", "gone/a", "--json").json()["now"]
+    assert now == {"status": "failed", "reason": "the workflow was terminated: somebody said so"}
+    assert "now: failed: the workflow was terminated" in cli("log", "gone/a").out

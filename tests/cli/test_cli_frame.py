@@ -101,7 +101,7 @@ def test_the_options_of_the_connection_come_together(capsys: pytest.CaptureFixtu
         "retry",
         "limits",
     }
-    reaching |= {"approve", "reject", "init", "doctor"}
+    reaching |= {"approvals", "approve", "reject", "init", "doctor"}
     assert {name for name, options in taking.items() if options} == reaching
     assert {tuple(options) for options in taking.values()} == {
         (),
