@@ -83,9 +83,12 @@ def _replayed(
     from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
     from runtime.cli.following import Started, followed
+    from runtime.cli.output import note
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_of
+    from runtime.client.control import Control
     from runtime.client.resets import reset
+    from runtime.client.waiting import waits
     from runtime.server.connection import Connection
 
     objects = archive_of(store)
@@ -96,7 +99,15 @@ def _replayed(
     check_model(order, archive, detach=detach)
 
     async def begin(connection: Connection) -> list[Started]:
-        return [Started(await reset(connection.client, objects, name, order), order)]
+        # Asked before: then it has a run, by which its batch passes it over.
+        waiting = await waits(Control(connection.client, objects), name)
+        made = await reset(connection.client, objects, name, order)
+        if waiting:
+            note(
+                f"{name} waits in its batch to begin anew, and does not where its place comes while"
+                f" this run lasts: 'holdfast retry {name}' asks for it again"
+            )
+        return [Started(made, order)]
 
     further = "'holdfast run' of its file, 'holdfast worker'"
     told = followed(target, objects, begin, detach=detach, json=json, further=further)

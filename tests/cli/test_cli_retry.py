@@ -111,6 +111,17 @@ def test_one_job_begins_anew(cli: CommandLine) -> None:
     asyncio.run(replay("single"))
 
 
+def test_a_replay_tells_that_it_overtakes_one(cli: CommandLine) -> None:
+    """Its batch passes a job over that runs when its place comes; a job that waits for none has
+    nothing to be told of.
+    """
+    mixed(cli, "overtaken")
+    assert cli("retry", "overtaken/bad").code == 0
+    told = cli("replay", "overtaken/bad", "--from", "1")
+    assert (told.code, told.err.count("'holdfast retry overtaken/bad' asks for it again")) == (0, 1)
+    assert "waits in its batch" not in cli("replay", "overtaken/poor", "--from", "1").err
+
+
 def test_what_is_refused(cli: CommandLine) -> None:
     """A job that succeeded, runs, waits or is not there is one error, exit code 2; nothing is
     started.
