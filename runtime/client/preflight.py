@@ -23,6 +23,8 @@ from runtime.tools.environment import named_secrets
 _REMEMBERED = 4_096
 """Models that are asked about once, each with its options: jobs may have a seed each."""
 
+_BUCKET = "s3://"
+
 _WRITE_PRICE = (
     "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or"
     " 'price: free'"
@@ -40,12 +42,12 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
 
     Raises:
         InputError: with every problem, by line.
+        ArchiveError: if there is none, and the archive cannot be reached or written.
     """
     problems, notes = loaded.problems, dict[str, None]()
     if here is None:
         here = own_roles() or EVERY
-    if store is not None:
-        _check_store(store, problems)
+    fault = _store_fault(store, loaded) if store is not None else None
     # Many jobs name few models, and the first check of one imports litellm.
     checked: dict[str, list[str]] = {}
     for index, job in enumerate(loaded.batch.jobs):
@@ -64,6 +66,8 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
         if Role.TOOLS in here:
             _check_secrets(job, index, problems)
     problems.raise_if_any()
+    if fault is not None:
+        raise fault
     return list(notes)
 
 
@@ -93,11 +97,19 @@ def check_model(
     return [_counts_as_free(model)]
 
 
-def _check_store(store: str, problems: Problems) -> None:
+def _store_fault(store: str, loaded: Loaded) -> ArchiveError | InputError | None:
+    """What keeps the archive from being written, unless that is a problem of the file, which names
+    no store, or a directory that can be none. What a bucket answers, or that it answers nothing, is
+    no fault of the file.
+    """
     try:
         open_store(store)
     except (ArchiveError, InputError) as error:
-        problems.add(("store",), str(error))
+        named = store == loaded.batch.store and loaded.problems.has(("store",))
+        if not named or (store.startswith(_BUCKET) and isinstance(error, ArchiveError)):
+            return error
+        loaded.problems.add(("store",), str(error))
+    return None
 
 
 def _check_hands(writable: Writable, index: int, problems: Problems) -> None:

@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from runtime.base.errors import InputError
 from runtime.base.spec.models import Budget, ModelSettings
 from runtime.client.preflight import check_model
-from tests.cli.command_line import ROOT, CommandLine, script
+from tests.cli.command_line import ROOT, CommandLine, Done, script
 
 ENDPOINT = "name: hosted_vllm/my-model, api_base: 'http://127.0.0.1:9/v1'"
 PRICE = (
@@ -110,6 +111,49 @@ def test_a_model_of_the_defaults_is_named_there(own_cli: CommandLine) -> None:
             " environment of this command\n"
         ),
     )
+
+
+@pytest.fixture
+def no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing tells a bucket's server who asks."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+
+
+BUCKET = "s3://bucket/p?endpoint_url=http://127.0.0.1:9"
+NO_BUCKET = "cannot write _holdfast/archive to s3://bucket/p/: Unable to locate credentials"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_credentials")
+@pytest.mark.parametrize("named", ["file", "option"])
+def test_a_bucket_that_cannot_be_written_is_no_bad_input(own_cli: CommandLine, named: str) -> None:
+    """It is told as what it is, with the exit code of an archive that cannot be reached."""
+    own_cli.write("a.yaml", "- {code: finish(1)}")
+    head = f"store: '{BUCKET}'" if named == "file" else ""
+    file = own_cli.jobs("id: a, model: scripted/a.yaml", batch="bucket", head=head)
+    done = own_cli("run", file, *([] if head else ["--store", BUCKET]))
+    assert (done.code, done.out, done.err) == (1, "", f"error: {NO_BUCKET}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_credentials")
+def test_what_is_wrong_with_the_file_is_told_before_its_bucket(own_cli: CommandLine) -> None:
+    """So is a store that is none, by its line; one that an option names is told without."""
+    file = own_cli.jobs("id: a, model: openai/gpt-5", batch="bucket", head=f"store: '{BUCKET}'")
+    done = own_cli("run", file)
+    assert (done.code, done.err.count("\n"), "no key for openai" in done.err) == (2, 1, True)
+    own_cli.write("plain", "a file where the archive should be")
+    own_cli.write("a.yaml", "- {code: finish(1)}")
+    file = own_cli.jobs("id: a, model: scripted/a.yaml", batch="bucket", head="store: ./plain")
+    told = f"cannot create the archive directory {own_cli.path / 'plain'}: File exists\n"
+    assert own_cli("run", file) == Done(2, "", f"error: {file}:2: store: {told}")
+    file = own_cli.jobs("id: a, model: scripted/a.yaml", batch="bucket")
+    done = own_cli("run", file, "--store", str(own_cli.path / "plain"))
+    assert (done.code, done.err) == (1, f"error: {told}")
 
 
 def test_a_script_without_its_prefix_is_told_as_one(own_cli: CommandLine) -> None:
