@@ -7,8 +7,10 @@ from typing import Any
 
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
+from runtime.archive.lifecycle.tombstones import tombstones_of
 from runtime.archive.standings import ArchivedStanding, spent_below, standing_of
 from runtime.archive.stores import ObjectStore
+from runtime.base.plurals import counted
 from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
 from runtime.cli.output import note
@@ -17,6 +19,9 @@ from runtime.client.plans import JobPlan, Plan
 from runtime.job.stops import JobStatus
 from runtime.workspace.left import left_by
 from workflows.messages import JobOutcome, JobProgress
+
+_NAMED = 8
+"""So many jobs are named one by one."""
 
 
 @dataclass
@@ -30,8 +35,9 @@ class Seen:
 
 
 def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
-    """A document of each job of the plan; what cannot be read is noted."""
+    """A document of each job of the plan; what cannot be read is noted, and what was deleted."""
     jobs: list[dict[str, Any]] = []
+    deleted: list[str] = []
     below, unreadable = spent_below(store, plan.batch, {job.id for job in plan.jobs})
     if unreadable:
         note(
@@ -45,6 +51,8 @@ def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
             stands = _of_this_command(standing_of(archive), job)
             outcome = _end_unseen(stands)
         end = archive.end(outcome.run) if outcome else None
+        if end is None and outcome is not None:
+            deleted += _deleted(archive)
         left = left_by(archive, outcome.run) if outcome else None
         jobs.append(
             {
@@ -59,7 +67,22 @@ def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
                 "patch": told_patch(archive, end),
             }
         )
+    for told in deleted[:_NAMED]:
+        note(f"{told}. It is done all the same, and nothing is left of what came of it")
+    if len(deleted) > _NAMED:
+        note(f"and so are {counted(len(deleted) - _NAMED, 'other')}")
     return jobs
+
+
+def _deleted(archive: JobArchive) -> list[str]:
+    """By whom the records of a job were deleted, of which there is nothing any more; Temporal knows
+    it for a while after that.
+    """
+    if any(archive.store.list(f"{archive.prefix}/")):
+        return []
+    return [
+        f"{archive.job} {one.told}" for one in tombstones_of(archive.store, archive.prefix)[-1:]
+    ]
 
 
 def _of_this_command(standing: ArchivedStanding, job: JobPlan) -> ArchivedStanding | None:

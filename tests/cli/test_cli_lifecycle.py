@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,23 @@ def test_jobs_are_held_pruned_copied_and_deleted(
     again = give("copy", archive, copy)
     assert {"old/a", "old/b", "old/c"}.isdisjoint(again["deleted"])
     compare_with_the_pinned(seen)
+
+
+@pytest.mark.server
+def test_a_deleted_job_is_told_where_its_file_is_run_again(cli: CommandLine) -> None:
+    """Temporal has it as done, and it is not paid for again; of the other there is the result."""
+    cli.write("a.yaml", "- {code: finish(7)}")
+    file = cli.jobs(*(f"id: {id}, model: scripted/a.yaml" for id in "ab"), batch="deleted")
+    assert cli("run", file).code == 0
+    assert cli("archive", "delete", "deleted/a", "--reason", "asked for", "--by", "ann").code == 0
+    again = cli("run", file)
+    assert (again.code, "deleted/b: 7\n2 succeeded; " in again.out) == (0, True)
+    (told,) = [line for line in again.err.splitlines() if line.startswith("deleted/a ")]
+    assert re.fullmatch(
+        r"deleted/a was deleted by ann at \S+: asked for\. It is done all the same, and nothing is"
+        r" left of what came of it",
+        told,
+    )
 
 
 @pytest.mark.server
