@@ -43,6 +43,13 @@ _FIELDS = re.compile(r" \(?\{'")
 half, bare by its core.
 """
 
+_DROPPED = re.compile(
+    r"Failed deserializing signal input for (.+) on workflow \S+ with ID (.+) and run ID"
+)
+"""What the SDK says, with a stack, of a signal whose payloads cannot be read: anybody who reaches
+the server can send one.
+"""
+
 _CORE = "temporalio.core"
 """What the SDK's Rust half logs to."""
 
@@ -82,6 +89,19 @@ def _is_for_users(record: logging.LogRecord) -> bool:
     return ours or record.levelno >= logging.ERROR or record.exc_info is not None
 
 
+def _told(record: logging.LogRecord) -> tuple[str, str, str]:
+    """The level of a record, its message, and the exception that it is of; empty for none."""
+    error = record.exc_info[1] if record.exc_info else None
+    message = _FIELDS.split(record.getMessage(), maxsplit=1)[0]
+    if (dropped := _DROPPED.match(message)) is not None:
+        # Its first line: of a value that does not fit, others follow, which quote it.
+        why = next(iter(str(getattr(error, "message", error)).splitlines()), "")
+        # As ``workflows.doors`` has it of those that can be read.
+        return "warning", f"dropped the signal {dropped[1]!r} of {dropped[2]}", why
+    what = f"{type(error).__name__}: {error}" if error is not None else ""
+    return record.levelname.lower(), message, what
+
+
 class _Lines(logging.Handler):
     """A line for each record: the message, and the exception's own words instead of its
     traceback.
@@ -99,9 +119,8 @@ class _Lines(logging.Handler):
             or type(error).__name__ == _STOPPED
         ):
             return
-        message = _FIELDS.split(record.getMessage(), maxsplit=1)[0]
-        what = f": {type(error).__name__}: {error}" if error is not None else ""
-        note(f"{record.levelname.lower()}: {one_line(message + what)}")
+        level, message, what = _told(record)
+        note(f"{level}: {one_line(f'{message}: {what}' if what else message)}")
 
 
 class _Documents(logging.Handler):
@@ -117,7 +136,7 @@ class _Documents(logging.Handler):
         self._traced = traced
 
     def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
+        level, message, what = _told(record)
         # The SDK adds one of the two, by who speaks.
         told = getattr(record, "temporal_activity", None) or getattr(
             record, "temporal_workflow", None
@@ -127,10 +146,10 @@ class _Documents(logging.Handler):
         run = about.get("workflow_run_id") or about.get("run_id")
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
+            "level": level,
             "logger": record.name,
-            "message": shortened(_FIELDS.split(record.getMessage(), maxsplit=1)[0], MOST_MESSAGE),
-            "error": None if error is None else f"{type(error).__name__}: {error}",
+            "message": shortened(message, MOST_MESSAGE),
+            "error": what or None,
             "job": str(about.get("workflow_id", "")).removeprefix("holdfast/") or None,
             "run": run,
             "trace_id": trace_id(str(run)) if run and self._traced else None,

@@ -1,5 +1,6 @@
 """What libraries log while jobs run."""
 
+import json
 import logging
 import os
 import subprocess
@@ -7,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
-from runtime.cli.logs import _file, _Lines, _PrivateFile
+from runtime.cli.logs import _Documents, _file, _Lines, _PrivateFile
 from tests.cli.refusing import refusing
 from tests.cli.terminal import on_a_terminal
 from tests.kill.processes import wait_for
@@ -38,6 +40,27 @@ def test_a_record_is_a_line_without_its_fields(
     """
     _Lines().handle(_record("runtime.worker.presence", message))
     assert capsys.readouterr() == ("", told)
+
+
+def test_a_signal_that_is_dropped_is_a_line_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    """The SDK tells of one that cannot be read as an error, at length; anybody can send one."""
+    words = (
+        "Failed deserializing signal input for message on workflow JobWorkflow with ID holdfast/b/a"
+        " and run ID 01a2, dropping the signal"
+    )
+    error = ApplicationError("is not signed\nin any line", type="NotSigned")
+    record = _record(
+        "temporalio.worker._workflow_instance",
+        words,
+        logging.ERROR,
+        exc_info=(type(error), error, None),
+    )
+    _Lines().handle(record)
+    line = "dropped the signal 'message' of holdfast/b/a"
+    assert capsys.readouterr().err == f"warning: {line}: is not signed\n"
+    _Documents(traced=False).handle(record)
+    told = json.loads(capsys.readouterr().err)
+    assert (told["level"], told["message"], told["error"]) == ("warning", line, "is not signed")
 
 
 def _record(

@@ -112,6 +112,8 @@ def test_another_user_drives_no_worker_and_reads_nothing(open_cli: CommandLine) 
         "refused: a payload of workflow holdfast/mine/a is not signed: it was not given by Holdfast"
         in done.err
     )
+    assert "warning: dropped the signal 'message' of holdfast/mine/a: a payload of" in done.err
+    assert "deserializing" not in done.err
     assert not (open_cli.path / "ran").exists()
 
 
