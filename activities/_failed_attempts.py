@@ -35,6 +35,9 @@ _MAYBE_WORKED = frozenset({408, 502, 504, 524})
 and its work is paid for.
 """
 
+KEY_TRIES = 3
+"""Attempts at a call whose key the provider refuses: another worker may have a newer one."""
+
 _FIRST_WAIT, _SHORT_WAIT, _LONG_WAIT = 1.0, 60.0, 300.0
 """Seconds: Temporal's waits between attempts double from the first up to the second, ours beyond
 that up to the third.
@@ -191,8 +194,14 @@ def given_up(
     words, retry = failure.message, call.retry
     number = call.tried.attempts + failed.archived
     seconds = call.tried.seconds + failed.spent.seconds
+    refused = failure.type == FailureKind.AUTHENTICATION
     if wait is not None and number >= retry.attempts:
         words = f"{counted(number, 'attempt')} failed, as many as 'retry' allows; the last: {words}"
+    elif wait is not None and refused and number >= KEY_TRIES:
+        words = (
+            f"{counted(number, 'attempt')} failed, and with a key that is refused no more than"
+            f" {KEY_TRIES} are made; the last: {words}"
+        )
     elif wait is not None and seconds > retry.time:
         so_far = format_duration(max(round(seconds - wait), 0))
         words = (

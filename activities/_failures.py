@@ -78,8 +78,9 @@ _RETRYABLE = frozenset(
         FailureKind.BROKEN,
     }
 )
+_KEY_REFUSED = 401
 _BY_STATUS = {
-    401: FailureKind.AUTHENTICATION,
+    _KEY_REFUSED: FailureKind.AUTHENTICATION,
     402: FailureKind.PAYMENT,
     403: FailureKind.PERMISSION,
     404: FailureKind.NOT_FOUND,
@@ -123,8 +124,11 @@ def failure_of(error: Exception, captured: CapturedCall) -> ApplicationError:
         cut = ", the first megabyte of a longer answer" if captured.cut else ""
         message = f"{message} (HTTP {captured.status}{cut})"
     delay = _retry_after(captured.headers, datetime.now(UTC)) if kind.retryable else None
+    # Another worker may have a newer key; how often that is tried is counted.
+    refused = kind is FailureKind.AUTHENTICATION and captured.status == _KEY_REFUSED
+    retried = kind.retryable or refused
     return ApplicationError(
-        message, type=kind.value, non_retryable=not kind.retryable, next_retry_delay=delay
+        message, type=kind.value, non_retryable=not retried, next_retry_delay=delay
     )
 
 

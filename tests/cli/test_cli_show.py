@@ -39,7 +39,7 @@ def test_a_call_that_was_refused(
     """A turn whose call failed for good tells why, and has the bytes that came back."""
     refusal = (
         "def respond(messages, number):\n    return {'fail': {'status': 401, 'message': 'No such"
-        " key.'}}\n"
+        " key.'}, 'times': 99}\n"
     )
     policy, log = cli.write("policy.py", refusal), tmp_path / "log"
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
@@ -54,7 +54,7 @@ def test_a_call_that_was_refused(
     reply = cli("show", "refused@1", "--part", "response")
     assert (reply.code, reply.out) == (2, "")
     assert (
-        "has no reply: attempt 1 failed with AuthenticationError: No such key. (HTTP 401)"
+        "has no reply: attempt 3 failed with AuthenticationError: No such key. (HTTP 401)"
         in reply.err
     )
 

@@ -277,6 +277,21 @@ async def test_attempts_are_bounded() -> None:
     )
 
 
+async def test_a_key_that_is_refused_is_tried_three_times() -> None:
+    """Another worker may have a newer one; 'retry' may allow fewer."""
+    refused = {"fail": {"status": 401, "message": "No such key"}, "times": 99}
+    async with openai_server(lambda _m, _n: refused).serving() as server:
+        errors = await tries(Job(model_at(server)), 3)
+        few = await tries(Job(model_at(server)), 2, retry=Retry(attempts=2))
+    assert [error.non_retryable for error in errors] == [False, False, True]
+    assert (errors[2].type, errors[2].message) == (
+        "AuthenticationError",
+        "3 attempts failed, and with a key that is refused no more than 3 are made; the last:"
+        " No such key (HTTP 401)",
+    )
+    assert few[1].message.startswith("2 attempts failed, as many as 'retry' allows")
+
+
 async def test_attempts_with_earlier_slices_count() -> None:
     """Their number, and the waits, which go on growing."""
     tried, retry = Failed(attempts=7, seconds=100.0), Retry(attempts=9)

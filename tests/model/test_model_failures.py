@@ -61,7 +61,7 @@ async def failure(job: Job) -> ApplicationError:
     ("status", "message", "kind", "retried"),
     [
         (400, "messages.0: unexpected field", "BadRequestError", False),
-        (401, f"Incorrect API key provided: {KEY}.", "AuthenticationError", False),
+        (401, f"Incorrect API key provided: {KEY}.", "AuthenticationError", True),
         (403, "Not for you", "PermissionDeniedError", False),
         (404, "no such model", "NotFoundError", False),
         (429, "Slow down", "RateLimitError", True),

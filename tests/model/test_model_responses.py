@@ -195,7 +195,7 @@ async def test_a_model_that_says_nothing_ends_no_job(content_type: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "kind", "final"),
     [
-        ({"fail": {"status": 401, "message": "No such key."}}, "AuthenticationError", True),
+        ({"fail": {"status": 401, "message": "No such key."}}, "AuthenticationError", False),
         ({"fail": {"status": 429, "message": "Slow down."}}, "RateLimitError", False),
         (
             {
