@@ -5,16 +5,24 @@ from __future__ import annotations
 import base64
 import io
 import random
+import re
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse, HTTPHeaders
 from urllib3 import HTTPResponse
 
-from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store
+from runtime.archive.stores import (
+    MemoryStore,
+    ObjectStore,
+    check_store,
+    open_existing,
+    open_store,
+)
 from runtime.archive.stores.s3 import S3Store
 from runtime.base.errors import ArchiveError, InputError, ObjectMissing
 
@@ -266,3 +274,28 @@ def test_an_address_of_no_known_kind_is_bad_input(url: str) -> None:
     """
     with pytest.raises(InputError):
         open_store(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("s3://b/issue#12?region=x", "no address has a '#'"),
+        ("file:///a#b", "no address has a '#'"),
+        ("file:///a?b", "nor that of a directory a '?'"),
+        ("file://host/a", "or a host"),
+        ("s3://b/p?region=x&lock", "the option lock has no value"),
+        ("s3://b/p?region=x&sse=&sse_key=", "the option sse, sse_key has no value"),
+    ],
+)
+def test_no_part_of_an_address_is_left_out(url: str, said: str) -> None:
+    """What is left of it would lead to another archive, or to one that is neither locked nor
+    encrypted.
+    """
+    with pytest.raises(InputError, match=re.escape(said)):
+        open_store(url)
+
+
+def test_a_directory_may_be_called_anything(tmp_path: Path) -> None:
+    """By its path, or percent-encoded in a URL."""
+    open_store(f"{tmp_path}//a#b?c").put_if_absent("x", b"1")
+    assert open_existing(f"file://localhost{tmp_path}/a%23b%3Fc").get("x") == b"1"

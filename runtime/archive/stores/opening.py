@@ -193,9 +193,21 @@ def _folder(url: str) -> Path | None:
 
 def _parts(url: str) -> SplitResult:
     try:
-        return split_url(url)
+        parts = split_url(url)
     except InputError:
         raise _no_store(url) from None
+    # What a URL has no place for would be left out, and the rest leads to another archive.
+    of_file = parts.scheme == "file"
+    if (
+        (parts.scheme in {"file", "s3"} and "#" in url)
+        or (of_file and "?" in url)
+        or (of_file and parts.netloc not in {"", "localhost"})
+    ):
+        raise InputError(
+            f"{url!r} is no archive store: no address has a '#', nor that of a directory a '?' (as"
+            " a path, or %23 and %3F after file:///) or a host"
+        )
+    return parts
 
 
 def _no_store(url: str) -> InputError:

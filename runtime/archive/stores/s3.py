@@ -85,11 +85,14 @@ class S3Store:
             url.encode()
         except UnicodeEncodeError:
             raise InputError(f"{url!r} is no archive store: it is no UTF-8") from None
-        options = dict(parse_qsl(parts.query))
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
         unknown = options.keys() - _OPTIONS
         if unknown or not parts.netloc:
             what = f"unknown option {', '.join(sorted(unknown))}" if unknown else "no bucket"
             raise InputError(f"{url!r}: {what}; known options are {', '.join(sorted(_OPTIONS))}")
+        # As of a variable that is not set: what is to be locked or encrypted would not be.
+        if blank := sorted(name for name, value in options.items() if not value):
+            raise InputError(f"{url!r}: the option {', '.join(blank)} has no value")
         try:
             session = boto3.session.Session(
                 profile_name=options.get("profile"), region_name=options.get("region")
