@@ -166,6 +166,14 @@ def test_a_listing_goes_over_its_pages(
     assert list(store.list("turns/")) == names
 
 
+def test_a_prefix_that_the_server_takes_for_another_is_told(s3_server: S3Server) -> None:
+    """SeaweedFS takes ``//`` for ``/``, and lists nothing below it: as an archive without jobs."""
+    url = s3_server.url(f"{uuid.uuid4().hex}//a")
+    for opened in open_store, open_existing:
+        with pytest.raises(ArchiveError, match="does not list what it has"):
+            opened(url)
+
+
 def test_a_server_that_lists_one_page_again_and_again_is_told(s3_server: S3Server) -> None:
     """As one does that does not know where a page is to begin: such a listing has no end."""
     store = S3Store.from_url(s3_server.url(uuid.uuid4().hex))

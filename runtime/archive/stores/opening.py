@@ -147,6 +147,12 @@ def _opened(store: ObjectStore, url: str) -> ObjectStore:
 
     In a bucket there are none: whoever writes there need not have the right to remove.
     """
+    # Some servers take "//" for "/", and list nothing below it: as an archive without jobs.
+    if "//" in _parts(url).path and next(store.list(_MARKER), None) is None:
+        raise ArchiveError(
+            f"the store {url} does not list what it has: its server takes '//' for '/'. Leave one"
+            " of them out"
+        )
     opened = _decrypted(store, url)
     if not isinstance(store, DirectoryStore):
         return opened
