@@ -188,9 +188,9 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
 
 
-def answered(*bodies: bytes, **headers: str) -> S3Store:
-    """A store whose server answers everything with status 200 and the next of these bytes, at last
-    always the same.
+def answered(*bodies: bytes, status: int = 200, **headers: str) -> S3Store:
+    """A store whose server answers everything with the ``status`` and the next of these bytes, at
+    last always the same.
     """
     store = S3Store.from_url("s3://bucket/a?region=us-east-1&endpoint_url=http://127.0.0.1:9")
     left = list(bodies)
@@ -201,7 +201,7 @@ def answered(*bodies: bytes, **headers: str) -> S3Store:
         told = HTTPHeaders()
         for name, value in headers.items():
             told[name] = value
-        return AWSResponse("http://127.0.0.1:9", 200, told, raw)
+        return AWSResponse("http://127.0.0.1:9", status, told, raw)
 
     store._client.meta.events.register("before-send.s3", answer)
     return store
@@ -232,6 +232,19 @@ def test_what_is_no_answer_of_s3_is_no_empty_archive(body: bytes) -> None:
     for call in calls:
         with pytest.raises(ArchiveError, match="what answers for s3://bucket is no S3"):
             call()
+
+
+@pytest.mark.usefixtures("credentials")
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(b"", "Not Found"), (b"<html>none</html>", "status 404, in no words of S3's")],
+    ids=["nothing", "a page"],
+)
+def test_a_proxy_that_finds_nothing_is_no_missing_object(body: bytes, said: str) -> None:
+    """``verify`` would call it lost, and a worker make a call again whose reply is archived."""
+    with pytest.raises(ArchiveError, match=f"^cannot read key from .*{said}") as told:
+        answered(body, status=404).get("key")
+    assert not isinstance(told.value, ObjectMissing)
 
 
 @pytest.mark.usefixtures("credentials")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -48,7 +48,11 @@ _MOST_LOCK_DAYS = 36_500
 """As S3 takes them."""
 _TAKEN = {"PreconditionFailed", "412"}
 _NO_BUCKET = "NoSuchBucket"
-_MISSING = {"NoSuchKey", "404", "NotFound"}
+_MISSING = "NoSuchKey"
+_MISSING_HEAD = {_MISSING, "404", "NotFound"}
+"""Of an answer that can have no body. Elsewhere S3 itself says ``NoSuchKey``: a 404 without it is a
+proxy's, and what is behind that may well be there.
+"""
 
 
 class S3Store:
@@ -167,7 +171,7 @@ class S3Store:
             until: datetime | None = answer.get("ObjectLockRetainUntilDate")
             return until
 
-        return self._try(f"read {key} from", head, missing=key)
+        return self._try(f"read {key} from", head, missing=key, codes=_MISSING_HEAD)
 
     def folders(self, prefix: str) -> Iterator[str]:
         """See ``ObjectStore``."""
@@ -252,7 +256,14 @@ class S3Store:
                 " proxy or a login page in between?"
             )
 
-    def _try(self, what: str, call: Callable[[], T], *, missing: str | None = None) -> T:
+    def _try(
+        self,
+        what: str,
+        call: Callable[[], T],
+        *,
+        missing: str | None = None,
+        codes: Collection[str] = (_MISSING,),
+    ) -> T:
         """Call until it succeeds, at most ``_TRIES`` times, with growing, jittered pauses (about 10
         s in all).
         """
@@ -261,7 +272,7 @@ class S3Store:
             try:
                 return call()
             except ClientError as error:
-                if missing is not None and _code(error) in _MISSING:
+                if missing is not None and _code(error) in codes:
                     raise ObjectMissing(
                         f"the archive has no object {missing} (in s3://{self._bucket})"
                     ) from None
@@ -284,6 +295,8 @@ class S3Store:
     def _failed(self, what: str, error: Exception) -> ArchiveError:
         # botocore tells of some mistakes on several lines.
         told = " ".join(str(error).split())
+        if isinstance(error, ClientError) and not _code(error):
+            told = f"status {_status(error)}, in no words of S3's: is a proxy in between?"
         return ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {told}")
 
 
