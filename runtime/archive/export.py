@@ -71,21 +71,21 @@ class _Export:
         self.gaps += [gap for gap in held.gaps if gap.turn is None or self.turns.hold(gap.turn)]
         last: StepRef | None = None
         layouts = self._layouts()
-        layout: tuple[Segment, ...] = ()
+        layout: tuple[Segment, ...] | None = None
         at = 0
         for step in held.steps:
             last = step.ref
             if not self.turns.hold(step.turn):
                 continue
             while at < step.turn:
-                at, layout = next(layouts, (step.turn, ()))
+                at, layout = next(layouts, (step.turn, None))
             yield from self._damaged(step.turn)
             yield from _effects(archive, step.effects, step.turn)
             while summaries and summaries[0].turn <= step.turn:
                 call = summaries.pop(0)
                 yield from _whole(_summary(form, call.archive, call.run, call.turn), step.turn)
             yield from _whole(
-                _steps(form, archive, run, step, layout if at == step.turn else ()), step.turn
+                _steps(form, archive, run, step, layout if at == step.turn else None), step.turn
             )
         yield from self._damaged(None)
         if held.steps and self.turns.last is not None and self.turns.last < held.steps[-1].turn:
@@ -118,7 +118,8 @@ class _Export:
             for gap in self.gaps
             if before is None or (gap.turn is not None and gap.turn <= before)
         ]
-        self.gaps = [gap for gap in self.gaps if gap not in due]
+        # In place: the walk over the prompts goes on adding to it.
+        self.gaps[:] = [gap for gap in self.gaps if gap not in due]
         for gap in dict.fromkeys(sorted(due, key=lambda gap: (gap.turn is None, gap.turn or 0))):
             if gap.turn is None or self.turns.hold(gap.turn):
                 yield {"type": "damaged", **gap.document()}
@@ -139,9 +140,11 @@ def _definition(archive: JobArchive) -> Iterator[dict[str, Any]]:
 
 
 def _steps(
-    form: Form, archive: JobArchive, run: str, step: Step, layout: tuple[Segment, ...]
+    form: Form, archive: JobArchive, run: str, step: Step, layout: tuple[Segment, ...] | None
 ) -> Iterator[dict[str, Any]]:
-    yield {"type": "step", **_step(form, archive, run, step), **form.layout(layout)}
+    """The line of a step; one whose prompt cannot be read has none, and not an empty one."""
+    told = _step(form, archive, run, step)
+    yield {"type": "step", **told, **({} if layout is None else form.layout(layout))}
 
 
 def _effects(

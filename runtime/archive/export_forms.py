@@ -32,8 +32,8 @@ class Form(Protocol):
 
 
 class Full:
-    """Layouts as the digests of all their segments, a segment in full where the line before does
-    not have it; whole requests.
+    """Layouts as the digests of all their segments, a segment in full where the last line with
+    a layout does not have it; whole requests.
     """
 
     def __init__(self, archive: JobArchive) -> None:

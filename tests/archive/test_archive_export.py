@@ -14,7 +14,7 @@ import pytest
 from archive_jobs import Written, chat, eventful_job, failure_record, write_run
 
 from runtime.archive.export import Turns, export_lines
-from runtime.archive.export_forms import Delta
+from runtime.archive.export_forms import Delta, Form, Full
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 from runtime.projection.segments import Segment
@@ -135,3 +135,23 @@ def test_each_attempt_of_a_turn_without_a_reply_is_exported() -> None:
     for line in of_prompts(lines):
         shown, requests = reader.take(line)
     assert (tuple(shown), requests[-1]) == (written.layouts["r", 3], written.requests["r", 3])
+
+
+@pytest.mark.parametrize("form", [Full, Delta])
+def test_a_prompt_that_is_gone_is_told_and_not_empty(form: type[Form]) -> None:
+    """Of a call whose attempt was lost behind others: what became of the call is told without."""
+    store = MemoryStore()
+    written = Written(JobArchive(store, "b", "j"))
+    write_run(written, "r", range(1, 7), None, chat(random.Random(1), 100))
+    lost = "b/j/turns/r/00000/0000004.attempt-001"
+    store.replace(lost, None)
+    lines = list(export_lines(JobArchive(store, "b", "j"), "r", form=form))
+    (at,) = [n for n, line in enumerate(lines) if line["type"] == "step" and line["turn"] == 4]
+    told = {"type": "damaged", "turn": 4, "key": lost, "problem": "is not there"}
+    assert (lines[at - 1], lines[at]["attempts"]) == (told, [])
+    assert not lines[at].keys() & {"layout", "layout_delta", "stable_share"}
+    assert [line["turn"] for line in lines if "layout_delta" in line or "layout" in line] == [
+        1,
+        2,
+        3,
+    ]
