@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from runtime.archive.catalog import all_jobs, find_job
 from runtime.archive.reader import JobReader
@@ -21,8 +23,8 @@ class Archive:
         ArchiveError: if it cannot be read.
     """
 
-    def __init__(self, url: str | None = None) -> None:
-        self.store: ObjectStore = archive_to_read(url)
+    def __init__(self, url: str | Path | None = None) -> None:
+        self.store: ObjectStore = archive_to_read(None if url is None else os.fspath(url))
 
     def __iter__(self) -> Iterator[str]:
         """The names of all jobs, ``batch/id``, sorted."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -177,7 +178,7 @@ class HoldfastPlugin(SimplePlugin):
 
     def __init__(
         self,
-        store: str | None = None,
+        store: str | Path | None = None,
         *,
         allowed: tuple[Path, ...] = (),
         tracer_provider: TracerProvider | None = None,
@@ -185,7 +186,7 @@ class HoldfastPlugin(SimplePlugin):
         super().__init__("holdfast.HoldfastPlugin")
         self._key = key_of()
         self._encryption = encryption_keys()
-        self._store = store
+        self._store = None if store is None else os.fspath(store)
         self._allowed = allowed
         self._tracer_provider = tracer_provider
         self._parts: list[Parts] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -93,7 +94,7 @@ class Options(TypedDict, total=False):
     others: what that has beside, such as ``--workers``, goes with the command alone.
     """
 
-    store: str | None
+    store: str | Path | None
     """The archive; None for the jobs file's, else the one that commands use."""
     rerun_failed: bool
     """Start the jobs anew that ended without success."""
@@ -190,7 +191,7 @@ async def _run(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]
     loaded = await asyncio.to_thread(load, jobs_file)
     batch = loaded.batch
     if (store := options.get("store")) is not None:
-        batch = batch.model_copy(update={"store": store})
+        batch = batch.model_copy(update={"store": os.fspath(store)})
     notes = await asyncio.to_thread(check, loaded, batch.store)
     archive = await asyncio.to_thread(archive_of, batch.store)
     target = Target(options.get("address"), options.get("namespace"), options.get("profile"))

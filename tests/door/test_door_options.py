@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from runtime.archive.stores import open_store
 
 OPTIONS = "store, rerun_failed, lost, address, namespace, profile, tracer_provider"
 
@@ -45,3 +46,22 @@ def test_what_is_done_with_lost_jobs_is_one_of_three(lost: Any, home: Path) -> N
         holdfast.run("jobs.yaml", lost=lost)
     assert str(told.value) == f"lost: expected one of refuse, resume, anew, got {lost!r}"
     assert not home.exists()
+
+
+def test_an_archive_is_named_by_a_path_too(tmp_path: Path) -> None:
+    """As a jobs file is: it was ``'PosixPath' object has no attribute 'decode'``."""
+    open_store(str(tmp_path / "there"))
+    assert list(holdfast.Archive(tmp_path / "there")) == []
+    with pytest.raises(holdfast.NotFound):
+        holdfast.Archive(tmp_path / "nowhere")
+
+
+def test_a_run_takes_its_archive_as_a_path(tmp_path: Path) -> None:
+    """One that cannot be is refused by its name, as a text is."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "m.json").write_text('["x"]')
+    jobs = tmp_path / "jobs.yaml"
+    jobs.write_text("jobs: [{id: a, goal: g, model: scripted/m.json, workspace: .}]")
+    with pytest.raises(holdfast.HoldfastError) as told:
+        holdfast.run(jobs, store=tmp_path / "file")
+    assert str(tmp_path / "file") in str(told.value)

@@ -105,9 +105,12 @@ async def working(
 
 
 async def test_a_job_is_a_child(temporal: WorkflowEnvironment, folder: Path) -> None:
-    """Its result and its archive's address come back, through the project's own data converter."""
+    """Its result and its archive's address, which may be a ``Path``, come back, through the
+    project's own data converter.
+    """
     job = holdfast.jobs_of(folder / "jobs.yaml")["quick"]
-    async with working(temporal, "child") as client:
+    plugin = holdfast.HoldfastPlugin(folder / "home" / "archive")
+    async with working(temporal, "child", plugin) as client:
         told = await client.execute_workflow(
             Theirs.run, job.named("other"), id="theirs-1", task_queue="child"
         )
