@@ -35,7 +35,7 @@ def command(
             metavar="ID",
             help=(
                 "With --deployment: that version's build id. Default: the versions of Holdfast and"
-                " of its interpreter."
+                " of its interpreter, with a digest of the source of workflow code."
             ),
             show_default=False,
         ),
