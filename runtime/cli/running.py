@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
@@ -222,30 +222,34 @@ async def _run(
             # From here on jobs run: an interrupt lets the calls in flight end.
             interrupts.patient = True
             reporter.waiting("submitting the jobs and waiting for their first turn")
-            await _asked(connection, lambda: submit(control, plan))
-            plan = await _with_those_to_come(control, connection, plan)
-            seen = Seen(plan.ended)
-            looks = (
-                tell_of_full_disks(_written(connection, store), note, request.again),
-                tell_of_a_lost_archive(store, archive, note),
-            )
-            watching = [asyncio.create_task(look) for look in looks]
-            try:
-                interrupted = await _until_done(Watch(control, plan), reporter, seen, interrupts)
-                if not interrupted:
-                    on_finish = plan.spec.on_finish
-                    if on_finish is not None:
-                        reporter.waiting(f"telling {on_finish.shown} of the end")
-                    await until_told(control, plan.batch, frozenset(plan.ids), interrupts.asked)
-                    interrupted = on_finish is not None and interrupts.asked.is_set()
-            finally:
-                for look in watching:
-                    look.cancel()
+            begun = await _unless_asked(_begun(control, connection, plan), interrupts)
+            interrupted = begun is None
+            if begun is not None:
+                plan, seen = begun, Seen(begun.ended)
+                looks = (
+                    tell_of_full_disks(_written(connection, store), note, request.again),
+                    tell_of_a_lost_archive(store, archive, note),
+                )
+                watching = [asyncio.create_task(look) for look in looks]
+                try:
+                    interrupted = await _until_told(control, plan, reporter, seen, interrupts)
+                finally:
+                    for look in watching:
+                        look.cancel()
     jobs = await asyncio.to_thread(summary, store, plan, seen)
     reporter.closed(jobs, request.again if interrupted else None, request.rerun)
     if archive:
         await asyncio.to_thread(check_is_there, store, archive)
     return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
+
+
+async def _begun(control: Control, connection: Connection, plan: Plan) -> Plan:
+    """The plan, submitted, with the jobs that the batch begins again by itself.
+
+    Waits for a worker of the batch: for those that are loading, or for ever where none comes.
+    """
+    await _asked(connection, lambda: submit(control, plan))
+    return await _with_those_to_come(control, connection, plan)
 
 
 async def _with_those_to_come(control: Control, connection: Connection, plan: Plan) -> Plan:
@@ -323,34 +327,52 @@ async def _planned(control: Control, request: Request, connection: Connection) -
     )
 
 
-async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: Interrupts) -> bool:
-    """Watch until all have ended or the user interrupts; True for the latter."""
+async def _until_told(
+    control: Control, plan: Plan, reporter: Reporter, seen: Seen, interrupts: Interrupts
+) -> bool:
+    """Watch until all have ended, and whoever asked to be told of it is; True if the user
+    interrupts before.
+    """
+    if await _unless_asked(_done(Watch(control, plan), reporter, seen), interrupts) is None:
+        return True
+    on_finish = plan.spec.on_finish
+    if on_finish is not None:
+        reporter.waiting(f"telling {on_finish.shown} of the end")
+    await until_told(control, plan.batch, frozenset(plan.ids), interrupts.asked)
+    return on_finish is not None and interrupts.asked.is_set()
 
-    async def follow() -> None:
-        async for event in watch.events():
-            if isinstance(event, Ended):
-                seen.outcomes[event.outcome.key.job] = event.outcome
-                seen.progress.pop(event.outcome.key.job, None)
-                reporter.ended(event.outcome)
-            elif isinstance(event, Retried):
-                reporter.retried(event)
-            elif isinstance(event, Silent):
-                reporter.silent(event.reason)
-            else:
-                seen.progress[event.key.job] = event.progress
-                reporter.turn(event)
 
-    following = asyncio.create_task(follow())
+async def _done(watch: Watch, reporter: Reporter, seen: Seen) -> Seen:
+    """What was seen until all have ended."""
+    async for event in watch.events():
+        if isinstance(event, Ended):
+            seen.outcomes[event.outcome.key.job] = event.outcome
+            seen.progress.pop(event.outcome.key.job, None)
+            reporter.ended(event.outcome)
+        elif isinstance(event, Retried):
+            reporter.retried(event)
+        elif isinstance(event, Silent):
+            reporter.silent(event.reason)
+        else:
+            seen.progress[event.key.job] = event.progress
+            reporter.turn(event)
+    return seen
+
+
+async def _unless_asked(work: Coroutine[Any, Any, Answer], interrupts: Interrupts) -> Answer | None:
+    """What ``work`` comes to; None if the user interrupts before, who is told what follows."""
+    working = asyncio.create_task(work)
     asking = asyncio.create_task(interrupts.asked.wait())
     try:
-        await asyncio.wait({following, asking}, return_when=asyncio.FIRST_COMPLETED)
-        if following.done():
+        await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
             # Raises what ended it, if it was an error.
-            following.result()
-            return False
+            return working.result()
     finally:
-        following.cancel()
+        working.cancel()
         asking.cancel()
+        # Of a call that is cancelled the SDK makes an error of its own, which nobody else hears of.
+        await asyncio.gather(working, asking, return_exceptions=True)
     from runtime.worker.worker import GRACE
 
     seconds = GRACE.total_seconds()
@@ -358,4 +380,4 @@ async def _until_done(watch: Watch, reporter: Reporter, seen: Seen, interrupts: 
         f"draining: calls in flight have {seconds:.0f} s to end, then the worker stops. Again to"
         " stop at once."
     )
-    return True
+    return None

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from runtime.archive.stores import MemoryStore
+from runtime.base.roles import Role
 from runtime.cli import following
 from runtime.server.target import Target
 from tests.cli.command_line import (
@@ -137,6 +138,25 @@ def test_an_early_one_starts_nothing(cli: CommandLine) -> None:
     done = cli.finished(process)
     assert (done.code, done.err) == (130, "interrupted before anything was started\n")
     assert cli.archive("early", "a").definition() is None
+
+
+@pytest.mark.slow
+def test_one_while_no_worker_takes_the_jobs_ends_the_command(cli: CommandLine) -> None:
+    """They wait for those that are loading, or for a role that nobody has: nobody has to interrupt
+    twice, and the same command goes on.
+    """
+    cli.write("good.yaml", script("finish(1)"))
+    file = cli.jobs("id: a, model: scripted/good.yaml", batch="roles")
+    process = cli.start("run", file, "--workers", "2", HOLDFAST_ROLES="reads")
+    assert process.stderr is not None
+    assert process.stderr.readline() == "making the calls of role reads\n"
+    process.send_signal(signal.SIGINT)
+    done = cli.finished(process)
+    told = [line for line in done.err.splitlines() if line != "making the calls of role reads"]
+    assert (done.code, [line.partition(":")[0] for line in told]) == (130, ["draining"])
+    assert done.out.splitlines()[-1].startswith("interrupted: 1 of 1 jobs ")
+    again = cli.start("run", file, HOLDFAST_ROLES=",".join(Role))
+    assert cli.finished(again).code == 0
 
 
 def test_an_interrupted_fork_goes_on_with_the_same_command(cli: CommandLine) -> None:
