@@ -4,16 +4,18 @@ single lines on stderr.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from io import TextIOWrapper
+from os.path import samestat
 from pathlib import Path
 
 from runtime.base.controls import clean
@@ -76,7 +78,9 @@ batch of spans.
 """
 
 LOG_BYTES = 10_000_000
-"""A log larger than this gives way to a new one when a command begins; the one before is kept."""
+"""A log larger than this gives way to a new one when a command begins, or logs; the one before is
+kept.
+"""
 
 
 def _is_for_users(record: logging.LogRecord) -> bool:
@@ -187,6 +191,15 @@ class _PrivateFile(logging.FileHandler):
             self.baseFilename = os.devnull
             return super()._open()
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """See ``logging.Handler``. A worker may log for weeks."""
+        if self.stream is not None and _is_over(self.stream, self.baseFilename):
+            with suppress(OSError):
+                self.stream.close()
+            # Opened again where it is to be.
+            self.stream = None
+        super().emit(record)
+
     def handleError(self, record: logging.LogRecord) -> None:
         """Say once that the log cannot be written, as on a full disk: Python's own way is a
         traceback for each record.
@@ -194,6 +207,17 @@ class _PrivateFile(logging.FileHandler):
         if not self._told:
             self._told = True
             note(f"what libraries warn of is not logged: {sys.exc_info()[1]}")
+
+
+def _is_over(log: TextIOWrapper, path: str) -> bool:
+    """Whether a log that is open is too large, or is no longer at its ``path``: another process has
+    moved it, or somebody removed it.
+    """
+    opened = os.fstat(log.fileno())
+    try:
+        return opened.st_size > LOG_BYTES or not samestat(opened, Path(path).stat())
+    except OSError:
+        return True
 
 
 @cache
@@ -276,10 +300,18 @@ def _log_file() -> Path:
     """The log, private to its owner and not too large."""
     path = state_home().messages
     if path.exists() and path.stat().st_size > LOG_BYTES:
-        path.replace(path.with_name(path.name + ".1"))
+        _move(path)
     # Made here, since a logging handler would make it as the process's mask has it.
     path.touch(mode=0o600)
     return path
+
+
+def _move(log: Path) -> None:
+    """Move a log that is too large, unless another process does: all find it so at one time."""
+    with suppress(FileNotFoundError), log.open("rb") as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        if samestat(os.fstat(opened.fileno()), log.stat()):
+            log.replace(log.with_name(log.name + ".1"))
 
 
 def _configure_core(logger: logging.Logger | None, metrics: str | None) -> None:

@@ -1,15 +1,18 @@
 """What libraries log while jobs run."""
 
+import fcntl
 import json
 import logging
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from runtime.cli import logs
 from runtime.cli.logs import _Documents, _file, _Lines, _PrivateFile
 from tests.cli.refusing import refusing
 from tests.cli.terminal import on_a_terminal
@@ -241,3 +244,51 @@ def test_a_log_on_a_full_disk_is_told_once(
         file.close()
     told = capsys.readouterr().err
     assert told == "what libraries warn of is not logged: [Errno 28] No space left on device\n"
+
+
+def test_a_log_gives_way_to_a_new_one_while_workers_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker logs for weeks: what was moved by it, or by another process, is written no more, and
+    the one before is kept.
+    """
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(logs, "LOG_BYTES", 10)
+    log, before = tmp_path / "holdfast.log", tmp_path / "holdfast.log.1"
+    one, other = _PrivateFile(), _PrivateFile()
+
+    def write(by: _PrivateFile, worry: str) -> tuple[str, str]:
+        by.handle(_record("LiteLLM", worry))
+        return before.read_text() if before.exists() else "", log.read_text()
+
+    assert write(one, "one") == ("", "one\n")
+    assert write(other, "and another") == ("", "one\nand another\n")
+    assert write(one, "new") == ("one\nand another\n", "new\n")
+    assert write(other, "too") == ("one\nand another\n", "new\ntoo\n")
+    log.unlink()
+    assert write(one, "after") == ("one\nand another\n", "after\n")
+    assert (log.stat().st_mode & 0o777, before.stat().st_mode & 0o777) == (0o600, 0o600)
+    one.close()
+    other.close()
+
+
+def test_a_log_that_another_process_has_moved_is_not_moved_again(tmp_path: Path) -> None:
+    """All find it too large at one time, and the second would put the new one in the place of the
+    one before.
+    """
+    log, before = tmp_path / "holdfast.log", tmp_path / "holdfast.log.1"
+    log.write_text("before")
+    with ThreadPoolExecutor() as second, log.open("rb") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        moving = second.submit(logs._move, log)
+        wait_for(lambda: _open_here(log) == 2, "the second to have it open")
+        log.rename(before)
+        log.write_text("new")
+        fcntl.flock(first, fcntl.LOCK_UN)
+        moving.result()
+    assert (before.read_text(), log.read_text()) == ("before", "new")
+
+
+def _open_here(path: Path) -> int:
+    return sum(str(path) == os.path.realpath(file) for file in Path("/proc/self/fd").iterdir())
