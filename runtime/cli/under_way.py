@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ServerError
+from runtime.base.standings import OPEN
 from runtime.base.values import JobKey
 from runtime.cli.reach import control_in_reach, note_unknown
 from runtime.cli.reporters import running_text
-from runtime.client.standing import Standing
-from runtime.client.statuses import now_of
+from runtime.client.statuses import UNKNOWN, now_of
 from runtime.server.target import Target
 
 
@@ -32,20 +32,22 @@ def under_way(store: ObjectStore, key: JobKey, target: Target) -> UnderWay | Non
     was done in Temporal itself; None if nobody tells. No server is started for it.
     """
     try:
-        standing = asyncio.run(_standing(store, key, target))
+        return asyncio.run(_under_way(store, key, target))
     except ServerError as error:
         note_unknown(error)
         return None
+
+
+async def _under_way(store: ObjectStore, key: JobKey, target: Target) -> UnderWay | None:
+    async with control_in_reach(target, store) as control:
+        if control is None:
+            return None
+        standing = await control.standing(key)
     if standing is None:
-        return None
+        return UnderWay(OPEN, UNKNOWN)
     if (outcome := standing.outcome) is not None:
         return UnderWay(str(outcome.status), outcome.reason)
     status, reason = now_of(standing)
     if standing.running is not None:
         reason = running_text(standing.running)
     return UnderWay(status, reason) if reason else None
-
-
-async def _standing(store: ObjectStore, key: JobKey, target: Target) -> Standing | None:
-    async with control_in_reach(target, store) as control:
-        return None if control is None else await control.standing(key)

@@ -33,6 +33,10 @@ ASKED = 16
 
 POLL_SECONDS = 1.0
 NO_SERVER = "no server runs: told is what has begun, as the archive has it"
+SOME_LOST = (
+    "Temporal does not know of the open jobs: its database was lost, or it is another server than"
+    " before ('holdfast run' of its file says how to go on)"
+)
 
 WINDOW_SECONDS = 60.0
 """Seconds over which a rate is taken."""
@@ -72,7 +76,7 @@ class Picture:
     paused. ``slowest`` are the jobs that have run for longest, of those that were asked; ``errors``
     have the newest first. ``turns_a_minute`` and ``tokens_a_minute`` are of the last minute, None
     in the first seconds. ``silent``: why nobody answered in this round; of the last picture, that
-    no server was there to say whether there are more jobs.
+    no server was there to say whether there are more jobs, or that it has lost some.
     """
 
     batch: str
@@ -163,7 +167,9 @@ class BatchWatch:
             if news == BatchNews():
                 return self._unanswered("no worker of the batch answers")
             if news is None:
-                return await self._final(control)
+                picture = await self._final(control)
+                lost = picture.ended and OPEN in picture.counts
+                return replace(picture, silent=SOME_LOST) if lost else picture
             await self._ask(control, news.open)
         except RPCError as error:
             if not is_passing(error):

@@ -109,7 +109,7 @@ def _defined(store: ObjectStore, key: JobKey) -> tuple[JobSpec | None, str]:
     archive = JobArchive.of(store, key)
     spec = archived_spec(archive)
     if spec is None:
-        return None, "has no definition in the archive"
+        return None, "is not in the archive: it has not begun, or there is none of that name"
     if spec.parent:
         return None, f"is a sub-job of {spec.parent}, which starts its own when it is begun anew"
     if source := _forked_from(archive):

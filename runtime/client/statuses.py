@@ -18,6 +18,9 @@ from runtime.client.wait_reasons import is_paused, wait_of
 from runtime.client.watch import Turn
 from runtime.server.gathered import gathered
 
+UNKNOWN = "Temporal does not know of it: its database was lost, or it is another server than before"
+"""Why a job that the archive has open does not go on."""
+
 
 def now_of(standing: Standing) -> tuple[str, str]:
     """The status of a job that has not ended, and the reason in a sentence; ``open`` if no worker
@@ -49,19 +52,19 @@ def held_up(standing: Standing | Turn) -> tuple[str, str] | None:
 async def told_of(control: Control, keys: Sequence[JobKey]) -> dict[JobKey, tuple[str, str]]:
     """How the jobs stand, those alone of which somebody can tell more than that they are open.
 
-    A job that has ended stands as it ended.
+    A job that has ended stands as it ended, one that is lost as open, with what is wrong.
     """
 
     async def one(key: JobKey) -> tuple[str, str]:
         standing = await control.standing(key)
         if standing is None:
-            return OPEN, ""
+            return OPEN, UNKNOWN
         if (outcome := standing.outcome) is not None:
             return str(outcome.status), outcome.reason
         return now_of(standing)
 
     standings = await gathered(one, keys)
-    return {key: told for key, told in zip(keys, standings, strict=True) if told[0] != OPEN}
+    return {key: told for key, told in zip(keys, standings, strict=True) if told != (OPEN, "")}
 
 
 async def ended_of(control: Control, keys: Sequence[JobKey]) -> list[JobKey]:

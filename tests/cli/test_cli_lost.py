@@ -88,6 +88,12 @@ def test_it_is_said_and_nothing_is_started(own_cli: CommandLine) -> None:
     assert "no server runs, and so none was asked" in asked.err
     assert not (own_cli.home / "server" / "server.log").exists()
     assert own_cli("up").code == 0
+    unknown = "Temporal does not know of it: its database was lost, or it is another server"
+    assert own_cli("ls", "b").out.count(unknown) == 1
+    assert f"now: open: {unknown}" in own_cli("log", "b/long").out
+    watched = own_cli("watch", "b")
+    assert watched.out.startswith("as it was left: b  1 open, 1 succeeded of 2; ")
+    assert "'holdfast run' of its file says how to go on" in watched.err
     for options in ((), ("--dry-run",)):
         done = own_cli("run", file, *options)
         assert done.code == 2

@@ -133,7 +133,10 @@ def test_what_is_refused(cli: CommandLine) -> None:
         "refused/good": "job refused/good succeeded: there is nothing to do again",
         "running/slow": "job running/slow has not ended: 'holdfast cancel' ends a job",
         "running/next": "job running/next waits for a place in its batch already",
-        "refused/none": "job refused/none has no definition in the archive",
+        "refused/none": (
+            "job refused/none is not in the archive: it has not begun, or there is none of that"
+            " name"
+        ),
     }
     for job, why in refused.items():
         assert cli("retry", job) == Done(2, "", f"error: {why}\n")
