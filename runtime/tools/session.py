@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -221,7 +221,11 @@ class Session:
 
 @asynccontextmanager
 async def connected(spec: ServerSpec) -> AsyncIterator[Session]:
-    """A connection to a server, which is started if it is one of a command."""
+    """A connection to a server, which is started if it is one of a command.
+
+    Raises:
+        ConnectionError: a command's server ended before it answered.
+    """
     screen = Screen()
     if spec.url:
         headers = {"Authorization": f"Bearer {os.environ[spec.token]}"} if spec.token else {}
@@ -240,7 +244,14 @@ async def connected(spec: ServerSpec) -> AsyncIterator[Session]:
             yield Session(spec, client)
         return
     stdio = Stdio(spec.command, spec.directory)
-    async with Client(screen.over(stdio.connected())) as client:
+    async with AsyncExitStack() as held:
+        try:
+            client = await held.enter_async_context(Client(screen.over(stdio.connected())))
+        except Exception as error:
+            if stdio.ended:
+                # The package knows of a closed connection, and not of the program behind it.
+                raise ConnectionError(f"it {stdio.ended}") from error
+            raise
         screen.version = client.session.protocol_version or ""
         yield Session(spec, client, stdio)
 

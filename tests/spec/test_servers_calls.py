@@ -285,7 +285,7 @@ def test_a_structured_result_that_is_no_json_is_an_error(number: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ("down", "the server bad cannot be reached: "),
+        ("down", "the server bad cannot be reached: it ended with exit code 5"),
         ("garbled", "the server bad lists what are no tools: tools.0.inputSchema: Field required"),
     ],
 )
