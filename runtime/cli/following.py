@@ -91,6 +91,7 @@ async def followed(
         begins = False
         try:
             async with connect(target) as connection:
+                interrupts.abandons_server(connection.embedded)
                 begins = True
                 started = await begin(connection)
                 for one in started:

@@ -8,10 +8,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 
+from runtime.base.home import Home
 from runtime.cli.exit_codes import INTERRUPTED
 from runtime.cli.output import leave_terminal, note
+from runtime.server.embedded import abandon_server
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -32,14 +35,23 @@ class Interrupts:
         self._task: asyncio.Task[object] | None = None
 
     def abandons(self, what: Callable[[], None]) -> None:
-        """Have ``what`` called before the second signal ends the process, too."""
+        """Have ``what`` called, before all that was to be, when the second signal ends the
+        process.
+        """
         before = self._abandon
 
         def both() -> None:
-            before()
             what()
+            before()
 
         self._abandon = both
+
+    def abandons_server(self, home: Home | None) -> None:
+        """Have the embedded server of ``home``, if it is one, end with the process, too, unless
+        others use it.
+        """
+        if home is not None:
+            self.abandons(partial(abandon_server, home))
 
     def __enter__(self) -> Interrupts:
         self._task = asyncio.current_task()
@@ -70,8 +82,8 @@ class Interrupts:
         if self.asked.is_set():
             self._abandon()
             note(f"stopped at once; {self._farewell}")
-            # Without any clean-up, which may be what hangs: all that counts is in the server and
-            # the archive.
+            # Without any other clean-up, which may be what hangs: all that counts is in the
+            # server's database and the archive.
             os._exit(INTERRUPTED)
         self.asked.set()
         if not self.patient and self._task is not None:

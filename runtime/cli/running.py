@@ -96,6 +96,7 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
                     "connecting to the Temporal server, which is started if it is the embedded one"
                 )
                 async with connect(request.target) as connection:
+                    interrupts.abandons_server(connection.embedded)
                     return await _run(request, reporter, connection, store, interrupts, crew)
             except asyncio.CancelledError:
                 # Cancelled by whoever awaits this, and not by the user.

@@ -65,15 +65,10 @@ async def run_workers(
     """
     check_settings()
     store = await asyncio.to_thread(archive_of, store_url)
-    crew: Crew | None = None
-
-    def abandon() -> None:
-        if crew is not None:
-            crew.kill()
-
-    with Interrupts(abandon, "give the same command again to go on with them") as interrupts:
+    with Interrupts(lambda: None, "give the same command again to go on with them") as interrupts:
         try:
             async with connect(target) as connection:
+                interrupts.abandons_server(connection.embedded)
                 embedded = connection.embedded is not None
                 # Several processes need several ports: they must be asked for.
                 alone = wish.metrics is not None
@@ -92,6 +87,7 @@ async def run_workers(
                     _tell_of_keys()
                 if size > 1:
                     crew = crew_of(target, store_url, wish)
+                    interrupts.abandons(crew.kill)
                     async with attended(connection.client, state_home()):
                         return await crew.work(size)
                 await _serve(connection, store, wish)

@@ -21,7 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import AsyncFileLock, Timeout
+from filelock import AsyncFileLock, FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
 from runtime.base.errors import ServerError
@@ -38,6 +38,7 @@ from runtime.server.process import (
     database_is_made,
     free_ports,
     is_alive,
+    kill,
     last_ports,
     launch,
     log_since,
@@ -57,6 +58,7 @@ __all__ = [
     "ServerInfo",
     "ServerState",
     "ServerStatus",
+    "abandon_server",
     "ensure_server",
     "pin_server",
     "server_in_use",
@@ -89,6 +91,9 @@ START_TRIES = 3
 
 ANSWER_SECONDS = 5.0
 """How long one call to it may take."""
+
+ABANDON_SECONDS = 1.0
+"""How long a process that is to end at once waits for others to let go of the server."""
 
 WITH_UI = "ui"
 """What the file ``pinned`` says of a server that has its web UI."""
@@ -166,6 +171,26 @@ async def server_in_use(home: Home) -> AsyncIterator[ServerInfo]:
             use.end()
             if not _pin(home).exists() and not live_users(home):
                 await terminate(home)
+
+
+def abandon_server(home: Home) -> None:
+    """End the server of ``home`` at once if no other process uses it and it is not pinned: this
+    process is about to end, and nobody else would.
+
+    It is left where another process starts or stops it, or uses it still.
+    """
+    with (
+        suppress(Timeout, ServerError, OSError),
+        FileLock(home.server / "start.lock", timeout=ABANDON_SECONDS, mode=0o600),
+    ):
+        end = time.monotonic() + ABANDON_SECONDS
+        # Those that were killed a moment ago have their locks until they are gone.
+        while others := set(live_users(home)) - {os.getpid()}:
+            if time.monotonic() > end:
+                break
+            time.sleep(0.02)
+        if not others and not _pin(home).exists():
+            kill(home)
 
 
 async def ensure_server(home: Home) -> ServerInfo:

@@ -279,6 +279,21 @@ async def terminate(home: Home) -> None:
     """
     # A process that is just being started has the lock already and writes its id within moments.
     await wait_until(lambda: not is_alive(home) or _holder(home) is not None, END_SECONDS)
+    pid = kill(home)
+    if not await wait_until(lambda: not is_alive(home), END_SECONDS):
+        raise ServerError(f"the embedded Temporal server (process {pid}) does not end")
+    # Its files are closed, and so its lock is free, moments before its end can be told.
+    await wait_until(partial(_is_no_child, pid), END_SECONDS)
+    await asyncio.to_thread(_take_in_log, home.database)
+
+
+def kill(home: Home) -> int | None:
+    """Kill the server process of this state directory, if one lives; returns the process id of the
+    last one. ``start.lock`` is held.
+
+    Raises:
+        ServerError: if a server lives and nothing says which process it is.
+    """
     pid = _holder(home)
     if is_alive(home):
         if pid is None:
@@ -287,11 +302,7 @@ async def terminate(home: Home) -> None:
             )
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    if not await wait_until(lambda: not is_alive(home), END_SECONDS):
-        raise ServerError(f"the embedded Temporal server (process {pid}) does not end")
-    # Its files are closed, and so its lock is free, moments before its end can be told.
-    await wait_until(partial(_is_no_child, pid), END_SECONDS)
-    await asyncio.to_thread(_take_in_log, home.database)
+    return pid
 
 
 def _take_in_log(database: Path) -> None:

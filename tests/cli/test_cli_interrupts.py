@@ -12,10 +12,15 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import pytest
+from temporalio.client import Client
 
-from runtime.archive.stores import MemoryStore
+from runtime.archive.job import JobArchive
+from runtime.archive.stores import MemoryStore, open_store
+from runtime.base.home import Home
 from runtime.base.roles import Role
 from runtime.cli import following
+from runtime.server.connection import Connection
+from runtime.server.process import is_alive
 from runtime.server.target import Target
 from tests.cli.command_line import (
     ROOT,
@@ -93,6 +98,26 @@ def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: Com
     assert [step.turn for step in archive.steps()] == [1, 2, 3, 4, 5, 6, 7]
     attempts = [len(archive.attempts(run, turn)) for turn in range(1, 8)]
     assert attempts == [2 if turn == taken + 1 else 1 for turn in range(1, 8)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_the_second_leaves_no_server_that_nobody_uses(cli: CommandLine, processes: str) -> None:
+    """Whether the jobs are worked on in this process or in others."""
+    home = Home(cli.path / "own")
+    home.path.mkdir(mode=0o700)
+    cli.write("slow.py", counting(6, 19))
+    file = cli.jobs("id: a, model: scripted/slow.py", batch="left")
+    process = cli.start("run", file, "--workers", processes, HOLDFAST_HOME=str(home.path))
+    archive = JobArchive(open_store(str(home.archive)), "left", "a")
+    wait_for(lambda: bool(archive.runs()) and archive.in_flight() is not None, "a call", process)
+    process.terminate()
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("draining: ")
+    process.terminate()
+    done = cli.finished(process)
+    assert (done.code, done.err.partition(";")[0]) == (130, "stopped at once")
+    wait_for(lambda: not is_alive(home), "the server's end")
 
 
 def test_a_terminal_that_is_closed_lets_calls_in_flight_end(cli: CommandLine) -> None:
@@ -188,10 +213,10 @@ def test_one_before_a_replay_runs_ends_it_in_a_sentence(
         await asyncio.Event().wait()
 
     @asynccontextmanager
-    async def connect(target: Target) -> AsyncIterator[None]:
+    async def connect(target: Target) -> AsyncIterator[Connection]:
         if where == "connecting":
             await interrupted()
-        yield
+        yield Connection(cast(Client, None), "", "", None, None)
 
     monkeypatch.setattr(following, "connect", connect)
     following_it = following.followed(

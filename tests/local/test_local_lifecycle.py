@@ -18,6 +18,7 @@ from runtime.base.home import Home
 from runtime.server.embedded import (
     RETENTION,
     ServerState,
+    abandon_server,
     ensure_server,
     pin_server,
     server_in_use,
@@ -100,6 +101,24 @@ async def test_killed_user_leaves_the_server_and_counts_no_more(home: Home) -> N
     async with server_in_use(home) as server:
         assert server.pid == pid
     assert (await server_status(home)).state is ServerState.STOPPED
+
+
+async def test_one_that_ends_at_once_ends_a_server_that_nobody_else_uses(home: Home) -> None:
+    """Neither one that others use, nor one that is pinned."""
+    await ensure_server(home)
+    user = python(USE_UNTIL_KILLED, home)
+    assert user.stdout is not None
+    await asyncio.to_thread(user.stdout.readline)
+    abandon_server(home)
+    assert (await server_status(home)).state is ServerState.SERVING
+    user.send_signal(signal.SIGKILL)
+    await asyncio.to_thread(user.communicate)
+    await pin_server(home)
+    abandon_server(home)
+    assert (await server_status(home)).state is ServerState.SERVING
+    (home.server / "pinned").unlink()
+    abandon_server(home)
+    assert await wait_until(lambda: not is_alive(home), 60)
 
 
 async def test_pinned_server_stays(home: Home) -> None:
