@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import IO, Any
 
@@ -24,6 +25,7 @@ from activities.finish_contracts import FinishNotice, FinishTold
 from runtime.archive.job import JobArchive
 from runtime.archive.notices import Notice, find_notice, write_notice
 from runtime.archive.stores import ObjectStore
+from runtime.base.lifelines import ends_with
 from runtime.base.spec.finish import VARIABLE, masked_url
 from runtime.tools.environment import tool_environment
 
@@ -158,7 +160,7 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
         NotHeard: if the command cannot be run, takes too long, or exits with another code than 0.
     """
     order = notice.order
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, _pipe() as (lifeline, _):
         try:
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh",
@@ -171,11 +173,15 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
                 stderr=said,
                 # A group of its own, so that what the command has started can be ended with it.
                 start_new_session=True,
+                pass_fds=(lifeline,),
             )
         except OSError as error:
             why = f"the command cannot be run in {order.directory}: {error.strerror}"
             raise NotHeard(why) from None
         try:
+            # Another worker gives the command again when this one is killed. It may have ended.
+            with contextlib.suppress(ProcessLookupError):
+                ends_with(lifeline, process.pid)
             async with asyncio.timeout(order.timeout):
                 await process.communicate(body)
         except TimeoutError:
@@ -187,6 +193,16 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
             await process.wait()
         if process.returncode:
             raise NotHeard(f"the command exited with {process.returncode}{_last_words(said)}")
+
+
+@contextlib.contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            os.close(end)
 
 
 def _end(process: asyncio.subprocess.Process) -> None:

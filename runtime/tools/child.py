@@ -12,7 +12,6 @@ tool started with it.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import signal
 import socket
@@ -27,6 +26,7 @@ from types import ModuleType
 from typing import Any
 
 from runtime.base.errors import InputError
+from runtime.base.lifelines import ends_with
 from runtime.tools.allowed import NotAllowed
 from runtime.tools.calls import GAVE_UP, Outcome, bound, failure
 from runtime.tools.frames import Broken, Channel
@@ -178,11 +178,8 @@ def live_as_long_as(lifeline: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     os.set_inheritable(lifeline, False)
-    # The signal goes to the group: to what tools have started as well.
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-    if (which := getattr(fcntl, "F_SETSIG", None)) is not None:
-        fcntl.fcntl(lifeline, which, signal.SIGKILL)
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    # To what tools have started as well.
+    ends_with(lifeline, os.getpgrp())
 
 
 def end() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,7 +27,9 @@ from runtime.archive.notices import find_notice
 from runtime.archive.stores import MemoryStore
 from runtime.base.spec.finish import FinishEvent, OnFinish
 from runtime.base.values import JobKey
+from tests.eventually import alive, eventually
 
+ROOT = Path(__file__).parents[2]
 KEY = JobKey(batch="night", job="a")
 
 
@@ -242,3 +245,28 @@ async def test_a_command_that_fails(
         order = order.model_copy(update={"timeout": 120.0})
     told = await tell(store, notice(order, last=1))
     assert (told.heard, told.error) == (False, error)
+
+
+_WORKER = """
+import asyncio, sys
+from activities import finishing
+from tests.model.test_model_finish import notice
+from runtime.base.spec.finish import OnFinish
+
+command = "sleep 1000 & echo $$ $! > new; mv new ids; wait"
+asyncio.run(finishing._run(notice(OnFinish(command=command, directory=sys.argv[1])), b""))
+"""
+
+
+@pytest.mark.slow
+async def test_a_command_ends_with_its_worker(tmp_path: Path) -> None:
+    """However that ends, and with what it has started: another worker gives it again."""
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _WORKER, str(tmp_path), cwd=ROOT
+    )
+    ids = tmp_path / "ids"
+    await eventually(ids.exists, "the command")
+    worker.kill()
+    await worker.wait()
+    for one in map(int, ids.read_text().split()):
+        await eventually(lambda one=one: not alive(one), "its end")
