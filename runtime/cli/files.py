@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from runtime.base.errors import InputError
+from runtime.base.errors import HoldfastError, InputError
 from runtime.base.places import expanded
 
 _READABLE = 0o666
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
@@ -20,6 +22,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
 
     Raises:
         InputError: if it cannot be made there.
+        HoldfastError: if there is no room for it.
     """
     path = expanded(path)
     try:
@@ -31,8 +34,14 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
     beside = Path(made.name)
     try:
-        with made:
-            yield made
+        try:
+            with made:
+                yield made
+        except OSError as error:
+            # What it is filled from may fail, too, and has words of its own.
+            if error.errno not in _NO_ROOM:
+                raise
+            raise HoldfastError(f"{path} cannot be written: {error.strerror}") from error
         # A temporary file is its owner's alone; this one is to be as any program would make it.
         beside.chmod(_READABLE & ~_umask())
         try:

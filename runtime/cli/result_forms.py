@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, fields
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, cast
 
 from runtime.archive.standings import ResultRow
 from runtime.base.plurals import counted
@@ -105,6 +106,30 @@ class Csv:
         """Nothing."""
 
 
+class _Held(io.RawIOBase):
+    """A file whose first error waits until all is given: one raised in Arrow is a panic there."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """See ``RawIOBase``: all of it, or nothing for the file and all the same for Arrow."""
+        try:
+            if self.error is None:
+                self._file.write(data)
+        except OSError as error:
+            self.error = error
+        return len(data)
+
+    def flush(self) -> None:
+        """What is given is flushed by whoever closes the file."""
+
+
 class Parquet:
     """A Parquet file. Rows go through a file of JSON lines, from which Arrow takes them in
     portions.
@@ -130,7 +155,10 @@ class Parquet:
         with self._lines as lines:
             lines.seek(0)
             read = read_json(lines, Schema([column(name) for name in COLUMNS]), batch_size=512)
-            write_parquet(read, self._file, compression="zstd(3)")
+            held = _Held(self._file)
+            write_parquet(read, cast("IO[bytes]", held), compression="zstd(3)")
+        if held.error is not None:
+            raise held.error
 
 
 class Lines:

@@ -27,6 +27,7 @@ from runtime.client.results import Known, Results
 from runtime.client.standing import Standing
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
+from tests.small_disk import fill, small_disk
 from workflows.messages import BatchState, JobOutcome, JobProgress
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
@@ -144,6 +145,22 @@ def test_every_form_has_the_same_rows(
     assert read["seconds"].to_pylist() == [row["seconds"] for row in rows]
     assert json.loads(read["result"].to_pylist()[0]) == rows[0]["result"]
     assert [path.name for path in out.parent.iterdir()] == ["night"]
+
+
+@pytest.mark.parametrize("form", ["--jsonl", "--csv", "--parquet"])
+def test_a_file_for_which_there_is_no_room_is_told(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], tmp_path: Path, form: str
+) -> None:
+    """What was there stays as it was, and nothing is left beside it."""
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        out = disk / "night"
+        out.write_text("before")
+        fill(disk)
+        assert main(["results", "night", form, "--out", str(out)]) == 1
+        assert sorted(path.name for path in disk.iterdir()) == ["ballast", "night"]
+        assert out.read_text() == "before"
+    told = capsys.readouterr().err
+    assert told == f"error: {out} cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize(
