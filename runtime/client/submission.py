@@ -30,7 +30,7 @@ from activities.searchable import has_attributes
 from runtime.archive.catalog import archive_id
 from runtime.archive.spending import spent_in
 from runtime.archive.stores import ObjectStore
-from runtime.base.errors import DefinitionChanged
+from runtime.base.errors import DefinitionChanged, ServerError
 from runtime.base.failpoints import failpoint
 from runtime.base.roles import own_roles
 from runtime.base.search_attributes import Attribute
@@ -65,6 +65,7 @@ async def submit(control: Control, plan: Plan) -> None:
 
     Raises:
         DefinitionChanged: if one of the jobs was started meanwhile with another definition.
+        ServerError: if no worker gets on with the batch.
     """
     batch = plan.spec
     archive = await asyncio.to_thread(archive_id, control.store)
@@ -201,14 +202,20 @@ async def _when_ready(update: Callable[[], Awaitable[object]]) -> None:
     one that was lost.
 
     Raises:
-        RPCError: as the update; also if no worker takes the task up.
+        RPCError: as the update.
+        ServerError: no worker takes the task up, or it fails with each that does.
     """
     for left in reversed(range(READY_TRIES)):
         try:
             await update()
         except RPCError as error:
-            if error.status is not RPCStatusCode.FAILED_PRECONDITION or not left:
+            if error.status is not RPCStatusCode.FAILED_PRECONDITION:
                 raise
+            if not left:
+                raise ServerError(
+                    f"no worker gets on with the batch: {error.message} What workers log says why;"
+                    " a batch that a newer release went on with waits for its workers"
+                ) from error
             await asyncio.sleep(READY_SECONDS)
         else:
             return

@@ -13,8 +13,10 @@ from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from runtime.base.errors import ServerError
 from runtime.base.spec.models import BatchSpec
 from runtime.base.workflow_ids import batch_workflow_id
+from runtime.client import submission
 from runtime.client.control import Control
 from runtime.client.plans import Plan
 from runtime.client.submission import submit
@@ -40,8 +42,12 @@ async def lost(handle: WorkflowHandle[BatchWorkflow, BatchState]) -> bool:
     return (await handle.describe()).raw_description.pending_workflow_task.attempt > 3
 
 
-async def test_an_update_waits_for_a_worker_that_carries_the_task_out(stage: Stage) -> None:
-    """The server refuses it after three lost tasks; ``submit`` gives it again until it is taken."""
+async def test_an_update_waits_for_a_worker_that_carries_the_task_out(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server refuses it after three lost tasks; ``submit`` gives it again until it is taken,
+    and says at last that nobody takes it.
+    """
     batch = f"{stage.batch}-lost"  # no other worker serves it
     queue = batch_queue(batch)
     handle = await stage.client.start_workflow(
@@ -62,6 +68,10 @@ async def test_an_update_waits_for_a_worker_that_carries_the_task_out(stage: Sta
         await handle.execute_update(BatchWorkflow.submit, Submission(jobs=(), concurrency=3))
     assert refused.value.status is RPCStatusCode.FAILED_PRECONDITION
     nothing = Plan(BatchSpec(batch=batch, concurrency=3, jobs=()), ())
+    with monkeypatch.context() as hurried:
+        hurried.setattr(submission, "READY_TRIES", 2)
+        with pytest.raises(ServerError, match=r"^no worker gets on with the batch: "):
+            await submit(Control(stage.client, stage.store), nothing)
     submitted = asyncio.create_task(submit(Control(stage.client, stage.store), nothing))
     async with worker(BatchWorkflow):
         await submitted
