@@ -346,6 +346,8 @@ class ToolActivities:
                 as ``before``: what a module imports is not the call's time.
         """
         answer = asyncio.wrap_future(asked.answer)
+        # Of a call that is cancelled nobody else hears how its process ended.
+        answer.add_done_callback(lambda one: one.cancelled() or one.exception())
         asked_at = time.monotonic()
         longest = HEARTBEAT_SECONDS if seconds is None else min(seconds, HEARTBEAT_SECONDS)
         while not answer.done():

@@ -5,6 +5,7 @@ statement's.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -400,6 +401,10 @@ async def gone(pid: int) -> None:
     await eventually(lambda: not alive(pid), f"process {pid} ends")
 
 
+def names_of_threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate()}
+
+
 @pytest.mark.parametrize("name", ["blocked", "blocked_later"])
 async def test_it_beats_and_can_be_cancelled(
     activities: ToolActivities, tools: str, store: MemoryStore, name: str
@@ -407,8 +412,11 @@ async def test_it_beats_and_can_be_cancelled(
     """A long call sends heartbeats, and a cancellation ends the activity without an archived
     result.
 
-    A coroutine is cancelled, and unwinds; a function ends with its process.
+    A coroutine is cancelled, and unwinds; a function ends with its process, and that is nobody's
+    error.
     """
+    errors: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
     environment, beats = ActivityEnvironment(), threading.Semaphore(0)
     environment.on_heartbeat = lambda *_: beats.release()
     request = ToolRequest(
@@ -423,6 +431,12 @@ async def test_it_beats_and_can_be_cancelled(
         await running
     if name == "blocked":
         await gone(pid)
+        await eventually(lambda: "holdfast-tools" not in names_of_threads(), "its end is heard")
+        del running
+        # What its thread has told is taken in, and let go of.
+        await asyncio.sleep(0)
+        gc.collect()
+        assert errors == []
     else:
         await until(tools, "unwound")
         assert alive(pid)
