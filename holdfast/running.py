@@ -23,11 +23,12 @@ from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
 from runtime.client.forks import resume_lost
 from runtime.client.lost import refuse_lost
+from runtime.client.moves import Turn
 from runtime.client.planning import plan_batch
 from runtime.client.plans import Plan, Start
 from runtime.client.preflight import check
 from runtime.client.submission import plan_queues, submit
-from runtime.client.watch import Ended, Retried, Silent, Turn, Watch, until_told
+from runtime.client.watch import Ended, Retried, Silent, Watch, until_told
 from runtime.job.phases import Phase
 from runtime.jobsfile.load import load
 from runtime.server.connection import connect

@@ -21,9 +21,9 @@ from rich.text import Text
 from runtime.base.standings import QUEUED, RUNNING
 from runtime.cli.reporters import by_status, doing_text
 from runtime.cli.text import first_line
+from runtime.client.moves import Turn
 from runtime.client.statuses import held_up
 from runtime.client.wait_reasons import is_paused
-from runtime.client.watch import Turn
 from runtime.job.phases import Phase
 from workflows.messages import JobOutcome
 

@@ -5,8 +5,8 @@ came of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,14 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.archive.texts import Explained
 from runtime.base.plurals import counted
+from runtime.base.values import JobKey
 from runtime.cli.differences import explained_in, lines_of
 from runtime.cli.exit_codes import DIFFERENCE, INTERRUPTED, exit_code
 from runtime.cli.interrupts import Interrupts
 from runtime.cli.output import json_document, note, say
-from runtime.cli.reporters import outcome_line, silence_line
+from runtime.cli.reporters import PlainReporter, outcome_line, silence_line
+from runtime.client.control import Control
+from runtime.client.moves import moves_of
 from runtime.client.resets import Reset, outcome_of_reset
 from runtime.server.connection import Connection, connect
 from runtime.server.target import Target
@@ -103,7 +106,9 @@ async def followed(
                     return 0
                 # From here on the job runs: an interrupt lets its calls in flight end.
                 interrupts.patient = True
-                results = await _worked(connection, store, started, interrupts)
+                shown = [] if json else [one.made.key for one in started]
+                async with _shown(Control(connection.client, store), shown):
+                    results = await _worked(connection, store, started, interrupts)
         except asyncio.CancelledError:
             # Cancelled by whoever awaits this, and not by the user.
             if not interrupts.asked.is_set():
@@ -119,6 +124,24 @@ async def followed(
         for result in results:
             _report(result)
     return max((result.code for result in results), default=0)
+
+
+@asynccontextmanager
+async def _shown(control: Control, keys: list[JobKey]) -> AsyncIterator[None]:
+    """Within the block the turns of these jobs are told as they come, as ``run`` tells them."""
+
+    async def show() -> None:
+        reporter = PlainReporter()
+        async for turn in moves_of(control, keys):
+            reporter.turn(turn)
+
+    showing = asyncio.create_task(show())
+    try:
+        yield
+    finally:
+        showing.cancel()
+        # What ended it ends the command as well, which asks the same server.
+        await asyncio.gather(showing, return_exceptions=True)
 
 
 async def _worked(

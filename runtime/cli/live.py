@@ -14,8 +14,9 @@ from runtime.cli.board import Board
 from runtime.cli.drawing import begin_drawing, table_console
 from runtime.cli.output import notes_to
 from runtime.cli.reporters import PlainReporter, outcome_line, retried_line, silence_line
+from runtime.client.moves import Turn
 from runtime.client.plans import Plan, Start
-from runtime.client.watch import Retried, Turn
+from runtime.client.watch import Retried
 from workflows.messages import JobOutcome
 
 

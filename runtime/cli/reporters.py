@@ -17,9 +17,10 @@ from runtime.client.wait_reasons import wait_of
 from runtime.job.stops import JobStatus
 
 if TYPE_CHECKING:
+    from runtime.client.moves import Turn
     from runtime.client.plans import Plan
     from runtime.client.standing import Running, Trouble
-    from runtime.client.watch import Retried, Turn
+    from runtime.client.watch import Retried
     from workflows.messages import JobOutcome
 
 

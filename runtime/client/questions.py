@@ -17,8 +17,8 @@ from runtime.base.errors import NotFound
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import approval_activity_id, effect_activity_id, job_workflow_id
 from runtime.client.control import Control
+from runtime.client.moves import POLL_SECONDS
 from runtime.client.own_runs import describe
-from runtime.client.watch import POLL_SECONDS
 from runtime.server.authentic import NotSigned, in_workflow
 from runtime.server.histories import backwards
 

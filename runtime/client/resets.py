@@ -40,8 +40,8 @@ from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
+from runtime.client.moves import POLL_SECONDS
 from runtime.client.own_runs import describe
-from runtime.client.watch import POLL_SECONDS
 from runtime.job.stops import JobStatus
 from runtime.server.authentic import KEYS, encryption_keys, missing_keys
 from runtime.server.away import is_passing

@@ -12,10 +12,10 @@ from runtime.base.durations import format_duration
 from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiting_for
 from runtime.base.values import JobKey
 from runtime.client.control import Control
+from runtime.client.moves import Turn
 from runtime.client.paged import in_pages
 from runtime.client.standing import Standing
 from runtime.client.wait_reasons import is_paused, wait_of
-from runtime.client.watch import Turn
 from runtime.server.gathered import gathered
 
 UNKNOWN = "Temporal does not know of it: its database was lost, or it is another server than before"

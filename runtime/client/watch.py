@@ -11,26 +11,20 @@ from temporalio.service import RPCError
 from runtime.base.errors import ServerError
 from runtime.base.values import JobKey
 from runtime.client.control import Control
+from runtime.client.moves import MOST_ASKED, POLL_SECONDS, Moves, Turn
 from runtime.client.plans import JobPlan, Plan, Start
-from runtime.client.standing import Running, Standing, Trouble
-from runtime.job.phases import Phase
+from runtime.client.standing import Standing
 from runtime.job.stops import JobStatus
 from runtime.server.away import is_passing
 from runtime.server.gathered import gathered
-from workflows.messages import BatchNews, JobOutcome, JobProgress
-
-POLL_SECONDS = 0.4
-MOST_ASKED = 64
-"""Jobs that are asked in one round, while their batch tells how they end."""
+from workflows.messages import BatchNews, JobOutcome
 
 _KNOWN = (Start.RERUN, Start.RESUMED)
 """Jobs that have had a run when the plan was made, of which the batch may tell as well."""
 
-MOST_PAUSE, MOST_ASLEEP = 4, 24
 _FEW = 4
-"""Rounds, of ``POLL_SECONDS`` each, that a job is left alone of which nothing new was heard for
-long, and one that sleeps.
-"""
+"""So few open jobs are asked in every round, but for those that sleep."""
+
 LAST_TRIES = 3
 """How often a batch that has ended is asked for what it had to tell, if no worker answers."""
 
@@ -39,19 +33,6 @@ MOST_TOLD = 50
 
 MOST_STILL = 5
 """Rounds after which a batch is asked again all of whose open jobs sleep."""
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A job has come to another turn or phase, to another failed attempt of what it does now, to a
-    call that ``awaits`` the workers of a queue, or a command of its has printed another line.
-    """
-
-    key: JobKey
-    progress: JobProgress
-    trouble: Trouble | None = None
-    running: Running | None = None
-    awaits: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,28 +60,6 @@ class Retried:
 Event = Turn | Ended | Retried | Silent
 
 
-@dataclass
-class _Pause:
-    """For how many rounds a job is left alone: twice as many each time that it had no news."""
-
-    until: int = 0
-    rounds: int = 1
-    most: int = MOST_PAUSE
-
-    def is_over(self, now: int) -> bool:
-        """Whether it is asked in round ``now``; if so, the next pause begins."""
-        if now < self.until:
-            return False
-        pause = min(self.rounds, self.most)
-        self.until, self.rounds = now + pause + 1, 2 * pause
-        return True
-
-    def begin_again(self, progress: JobProgress) -> None:
-        """There was news: it is asked in the next round."""
-        self.until, self.rounds = 0, 1
-        self.most = MOST_ASLEEP if progress.phase is Phase.ASLEEP else MOST_PAUSE
-
-
 class Watch:
     """Follows the jobs of ``plan`` that have not ended yet.
 
@@ -116,9 +75,8 @@ class Watch:
         done = {job.id for job in plan.counted(Start.DONE)}
         self._pending = dict.fromkeys(id for id in plan.ids if id not in done)
         """The jobs that have not ended, those first that were not asked for the longest time."""
-        self._seen: dict[str, tuple[object, ...]] = {}
+        self._moves = Moves()
         self._silent = False
-        self._pauses: dict[str, _Pause] = {}
         self._known = 0
         self._more = False
         self._first = True
@@ -188,16 +146,14 @@ class Watch:
                 continue
             event = self._event(job, standing, over=news is None)
             if event is not None:
-                if isinstance(event, Turn):
-                    self._pause(job.id).begin_again(event.progress)
                 self._events.append(event)
         is_still = not self._events and news is not None and self._all_sleep(news)
         self._still = min(2 * self._still, MOST_STILL) if is_still else 1
 
     def _all_sleep(self, news: BatchNews) -> bool:
         """Whether jobs run, and all of them were asleep when they were asked last."""
-        pauses = [self._pauses.get(name) for name in news.open if name in self._pending]
-        return bool(pauses) and all(one and one.most == MOST_ASLEEP for one in pauses)
+        running = [name for name in news.open if name in self._pending]
+        return bool(running) and all(map(self._moves.is_asleep, running))
 
     def _told(self, news: BatchNews) -> list[Event]:
         """What the batch says has happened since the round before; nothing if nobody answers."""
@@ -258,7 +214,7 @@ class Watch:
                 break
             if silent or name in runs or name in self._doubtful:
                 told = silent or name in runs
-                if self._pause(name).is_over(self._now) or self._few(name) or not told:
+                if self._moves.is_due(name, self._now) or self._few(name) or not told:
                     asked.append(name)
         # To the end of the line: a dict keeps its keys in the order in which they came.
         for name in asked:
@@ -268,8 +224,7 @@ class Watch:
     def _forget(self, name: str) -> None:
         """A job has ended: what is kept is of the open ones, however many there are."""
         del self._pending[name]
-        self._seen.pop(name, None)
-        self._pauses.pop(name, None)
+        self._moves.forget(name)
         self._doubtful.discard(name)
         self._final.pop(name, None)
 
@@ -277,10 +232,7 @@ class Watch:
         """Whether so few jobs are open that each that is awake is asked in every round: who
         interrupts them is told of the last moment.
         """
-        return len(self._pending) <= _FEW and self._pause(name).most == MOST_PAUSE
-
-    def _pause(self, name: str) -> _Pause:
-        return self._pauses.setdefault(name, _Pause())
+        return len(self._pending) <= _FEW and not self._moves.is_asleep(name)
 
     def _event(self, job: JobPlan, standing: Standing, *, over: bool) -> Event | None:
         name = job.id
@@ -290,16 +242,7 @@ class Watch:
                 return None
             self._forget(name)
             return Ended(standing.outcome)
-        progress = standing.progress
-        if progress is None:
-            return None
-        trouble = standing.trouble
-        failed = trouble.attempt if trouble else 0
-        now = (progress.turn, progress.phase, failed, standing.running, standing.awaits)
-        if self._seen.get(name) == now:
-            return None
-        self._seen[name] = now
-        return Turn(self._key(job), progress, trouble, standing.running, standing.awaits)
+        return self._moves.turn(name, self._key(job), standing)
 
     def _key(self, job: JobPlan) -> JobKey:
         return JobKey(batch=self._plan.batch, job=job.id)

@@ -10,8 +10,8 @@ from runtime.base.standings import waiting_for
 from runtime.base.values import JobKey, Usage
 from runtime.cli.board import Board
 from runtime.cli.reporters import doing_text
+from runtime.client.moves import Turn
 from runtime.client.standing import Running, Trouble
-from runtime.client.watch import Turn
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 from workflows.messages import JobOutcome, JobProgress

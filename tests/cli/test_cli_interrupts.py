@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import islice
 from typing import Any, cast
 
 import pytest
@@ -185,7 +186,9 @@ def test_one_while_no_worker_takes_the_jobs_ends_the_command(cli: CommandLine) -
 
 
 def test_an_interrupted_fork_goes_on_with_the_same_command(cli: CommandLine) -> None:
-    """Which is what it says: no file names it, and 'run' of that of its job has nothing to do."""
+    """Which is what it says: no file names it, and 'run' of that of its job has nothing to do. Its
+    turns are told as they come.
+    """
     gate = cli.write("gate", "")
     cli.write("gated.py", gated(gate))
     file = cli.jobs(f"id: a, model: scripted/gated.py, {UNHURRIED}", batch="forked")
@@ -193,7 +196,10 @@ def test_an_interrupted_fork_goes_on_with_the_same_command(cli: CommandLine) -> 
     gate.unlink()
     fork = ("fork", "forked/a@1", "--as", "b")
     process = cli.start(*fork)
-    wait_for(lambda: cli.turns("forked", "b") >= 1, "a turn of the fork", process)
+    assert process.stdout is not None
+    begun, turn = islice(process.stdout, 2)
+    assert begun.startswith("forked/b from statement 1 (rerun)")
+    assert turn.startswith("forked/b  turn ")
     process.send_signal(signal.SIGINT)
     done = cli.finished(process)
     assert (done.code, "(this command again, 'holdfast worker')" in done.err) == (130, True)

@@ -15,9 +15,10 @@ from runtime.base.values import JobKey
 from runtime.cli.reporters import PlainReporter
 from runtime.client import watch
 from runtime.client.control import Control
+from runtime.client.moves import MOST_ASKED, Turn
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.standing import Standing
-from runtime.client.watch import Ended, Silent, Turn, Watch
+from runtime.client.watch import Ended, Silent, Watch
 from runtime.job.phases import Phase
 from runtime.job.stops import Cause, JobStatus
 from workflows.messages import BatchEnd, BatchNews, JobOutcome, JobProgress
@@ -257,7 +258,7 @@ def test_a_round_does_not_cost_by_the_number_of_jobs(monkeypatch: pytest.MonkeyP
     events = watched(cast(Asleep, server), monkeypatch)
     assert sum(isinstance(event, Ended) for event in events) == 5_000
     assert len(server.answers) == 500
-    assert max(server.asked) == watch.MOST_ASKED
+    assert max(server.asked) == MOST_ASKED
     assert max(server.answers) == 310
 
 
@@ -275,7 +276,8 @@ def test_what_is_kept_of_jobs_does_not_grow_with_their_number(
         reporter, kept = PlainReporter(), 0
         async for event in following.events():
             reporter.turn(event) if isinstance(event, Turn) else reporter.ended(event.outcome)
-            notes = following._seen, following._pauses, following._doubtful, reporter._told
+            heard = following._moves
+            notes = heard._seen, heard._pauses, following._doubtful, reporter._told
             kept = max(kept, *map(len, notes))
         return kept
 
