@@ -248,6 +248,17 @@ def test_a_proxy_that_finds_nothing_is_no_missing_object(body: bytes, said: str)
 
 
 @pytest.mark.usefixtures("credentials")
+def test_tries_that_were_not_one_are_not_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """botocore knows of its own, which is one of several."""
+    monkeypatch.setattr("runtime.archive.stores.s3.time.sleep", lambda seconds: None)
+    body = b"<Error><Code>SlowDown</Code><Message>Please reduce your rate.</Message></Error>"
+    with pytest.raises(
+        ArchiveError, match=r"\(SlowDown\) .* operation: Please reduce your rate\.$"
+    ):
+        answered(body, status=503).get("key")
+
+
+@pytest.mark.usefixtures("credentials")
 def test_a_listing_with_a_time_that_is_none() -> None:
     """An error of the archive, on one line."""
     entry = b"<Contents><Key>a/k</Key><LastModified>soon</LastModified></Contents>"

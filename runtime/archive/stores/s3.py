@@ -48,6 +48,8 @@ _MOST_LOCK_DAYS = 36_500
 """As S3 takes them."""
 _TAKEN = {"PreconditionFailed", "412"}
 _NO_BUCKET = "NoSuchBucket"
+_ONE_TRY = " (reached max retries: 0)"
+"""What botocore says of its own tries: of ours there were several."""
 _MISSING = "NoSuchKey"
 _MISSING_HEAD = {_MISSING, "404", "NotFound"}
 """Of an answer that can have no body. Elsewhere S3 itself says ``NoSuchKey``: a 404 without it is a
@@ -294,7 +296,7 @@ class S3Store:
 
     def _failed(self, what: str, error: Exception) -> ArchiveError:
         # botocore tells of some mistakes on several lines.
-        told = " ".join(str(error).split())
+        told = " ".join(str(error).split()).replace(_ONE_TRY, "")
         if isinstance(error, ClientError) and not _code(error):
             told = f"status {_status(error)}, in no words of S3's: is a proxy in between?"
         return ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {told}")
