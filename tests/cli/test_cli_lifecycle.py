@@ -89,7 +89,9 @@ def test_a_deleted_job_is_told_where_its_file_is_run_again(cli: CommandLine) -> 
     cli.write("a.yaml", "- {code: finish(7)}")
     file = cli.jobs(*(f"id: {id}, model: scripted/a.yaml" for id in "ab"), batch="deleted")
     assert cli("run", file).code == 0
-    assert cli("archive", "delete", "deleted/a", "--reason", "asked for", "--by", "ann").code == 0
+    delete = ("archive", "delete", "deleted/a", "--reason", "asked for", "--by", "ann")
+    assert "deleted/a: " in cli(*delete).out
+    assert cli(*delete).out == "nothing was left to delete\n"
     again = cli("run", file)
     assert (again.code, "deleted/b: 7\n2 succeeded; " in again.out) == (0, True)
     (told,) = [line for line in again.err.splitlines() if line.startswith("deleted/a ")]

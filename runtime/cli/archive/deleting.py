@@ -119,6 +119,8 @@ def carry_out(
             )
         elif removed:
             say(f"{counted(len(removed), 'object')} that only deleted jobs used")
+        elif not done:
+            say("nothing was left to delete")
     return {
         "deleted": [
             {"job": str(one.job), "objects": one.objects, "tombstone": one.tombstone.key}
