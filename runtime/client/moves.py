@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from temporalio.service import RPCError
 
@@ -105,7 +106,9 @@ async def moves_of(control: Control, keys: Sequence[JobKey]) -> AsyncGenerator[T
     moves, now = Moves(), 0
     pending = {str(key): key for key in keys}
     while pending:
-        asked = [name for name in pending if moves.is_due(name, now)][:MOST_ASKED]
+        # No more are looked at: whoever is found due has its next pause begun.
+        due = (name for name in pending if moves.is_due(name, now))
+        asked = list(islice(due, MOST_ASKED))
         try:
             standings = await gathered(control.standing, [pending[name] for name in asked])
         except RPCError as error:

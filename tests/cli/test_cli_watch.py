@@ -13,9 +13,9 @@ from temporalio.service import RPCError, RPCStatusCode
 from runtime.base.spec.models import BatchSpec, Retry
 from runtime.base.values import JobKey
 from runtime.cli.reporters import PlainReporter
-from runtime.client import watch
+from runtime.client import moves, watch
 from runtime.client.control import Control
-from runtime.client.moves import MOST_ASKED, Turn
+from runtime.client.moves import MOST_ASKED, Turn, moves_of
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.standing import Standing
 from runtime.client.watch import Ended, Silent, Watch
@@ -283,6 +283,22 @@ def test_what_is_kept_of_jobs_does_not_grow_with_their_number(
 
     # Those that run now and the ten that are told of next.
     assert at_once <= asyncio.run(most()) <= at_once + 20
+
+
+def test_more_jobs_than_one_round_asks_wait_for_the_next_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who was due and not asked is asked first, and begins no pause."""
+    monkeypatch.setattr(moves, "POLL_SECONDS", 0)
+    keys = [JobKey(batch="night", job=f"job-{n}") for n in range(MOST_ASKED + 1)]
+    server = Asleep(batch_tells=True)
+
+    async def told() -> list[Turn]:
+        turns = moves_of(cast(Control, server), keys)
+        return [await anext(turns) for _ in keys]
+
+    assert [turn.key for turn in asyncio.run(told())] == keys
+    assert server.asked.total() <= 2 * MOST_ASKED
 
 
 def test_a_line_says_what_a_job_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
