@@ -90,7 +90,7 @@ async def followed(
     if not detach:
         check_settings()
     goes_on = f"the job goes on when a worker has it ({further})"
-    with Interrupts(lambda: None, goes_on) as interrupts:
+    with Interrupts(goes_on) as interrupts:
         begins = False
         try:
             async with connect(target) as connection:

@@ -24,13 +24,13 @@ class Interrupts:
 
     The first signal sets ``asked``, and cancels the task of the block unless it is patient.
 
-    ``abandon`` is called before the second signal ends the process, and ``farewell`` is printed.
+    ``farewell`` is printed before the second signal ends the process.
     """
 
-    def __init__(self, abandon: Callable[[], None], farewell: str) -> None:
+    def __init__(self, farewell: str) -> None:
         self.asked = asyncio.Event()
         self.patient = False
-        self._abandon = abandon
+        self._abandoned: list[Callable[[], None]] = []
         self._farewell = farewell
         self._task: asyncio.Task[object] | None = None
 
@@ -38,13 +38,7 @@ class Interrupts:
         """Have ``what`` called, before all that was to be, when the second signal ends the
         process.
         """
-        before = self._abandon
-
-        def both() -> None:
-            what()
-            before()
-
-        self._abandon = both
+        self._abandoned.append(what)
 
     def abandons_server(self, home: Home | None) -> None:
         """Have the embedded server of ``home``, if it is one, end with the process, too, unless
@@ -80,7 +74,8 @@ class Interrupts:
 
     def _hear(self) -> None:
         if self.asked.is_set():
-            self._abandon()
+            for what in reversed(self._abandoned):
+                what()
             note(f"stopped at once; {self._farewell}")
             # Without any other clean-up, which may be what hangs: all that counts is in the
             # server's database and the archive.

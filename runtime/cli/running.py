@@ -90,7 +90,8 @@ async def run_batch(request: Request, reporter: Reporter) -> int:
             threading.Thread(target=_load, args=(request.batch, store), daemon=True).start()
         elif await asyncio.to_thread(_has_work, request.batch, store):
             await crew.load()
-        with Interrupts(reporter.stop, f"to go on with the jobs: {request.again}") as interrupts:
+        with Interrupts(f"to go on with the jobs: {request.again}") as interrupts:
+            interrupts.abandons(reporter.stop)
             try:
                 reporter.waiting(
                     "connecting to the Temporal server, which is started if it is the embedded one"

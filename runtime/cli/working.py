@@ -65,7 +65,7 @@ async def run_workers(
     """
     check_settings()
     store = await asyncio.to_thread(archive_of, store_url)
-    with Interrupts(lambda: None, "give the same command again to go on with them") as interrupts:
+    with Interrupts("give the same command again to go on with them") as interrupts:
         try:
             async with connect(target) as connection:
                 interrupts.abandons_server(connection.embedded)
