@@ -160,7 +160,7 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
         NotHeard: if the command cannot be run, takes too long, or exits with another code than 0.
     """
     order = notice.order
-    with tempfile.TemporaryFile() as said, _pipe() as (lifeline, _):
+    with tempfile.TemporaryFile() as said, _lifeline() as lifeline:
         try:
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh",
@@ -196,10 +196,11 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _pipe() -> Iterator[tuple[int, int]]:
+def _lifeline() -> Iterator[int]:
+    """The reading end of a pipe that this process alone can write to."""
     ends = os.pipe()
     try:
-        yield ends
+        yield ends[0]
     finally:
         for end in ends:
             os.close(end)
