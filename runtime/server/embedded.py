@@ -185,9 +185,7 @@ def abandon_server(home: Home) -> None:
     ):
         end = time.monotonic() + ABANDON_SECONDS
         # Those that were killed a moment ago have their locks until they are gone.
-        while others := set(live_users(home)) - {os.getpid()}:
-            if time.monotonic() > end:
-                break
+        while (others := set(live_users(home)) - {os.getpid()}) and time.monotonic() < end:
             time.sleep(0.02)
         if not others and not _pin(home).exists():
             kill(home)
