@@ -22,6 +22,7 @@ from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.standings import DAMAGED, OPEN, PAUSED, QUEUED, RUNNING, WAITING
 from runtime.base.values import JobKey
 from runtime.client.control import Control
+from runtime.client.lost import WHY_LOST
 from runtime.client.standing import Standing
 from runtime.client.statuses import held_up, now_of
 from runtime.job.stops import JobStatus
@@ -34,8 +35,8 @@ ASKED = 16
 POLL_SECONDS = 1.0
 NO_SERVER = "no server runs: told is what has begun, as the archive has it"
 SOME_LOST = (
-    "Temporal does not know of the open jobs: its database was lost, or it is another server than"
-    " before ('holdfast run' of its file says how to go on)"
+    f"Temporal does not know of the open jobs: {WHY_LOST}"
+    " ('holdfast run' of its file says how to go on)"
 )
 
 WINDOW_SECONDS = 60.0

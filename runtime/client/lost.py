@@ -29,6 +29,9 @@ from workflows.messages import JobOutcome
 
 MOST_LISTED = 20
 
+WHY_LOST = "its database was lost, or it is another server than before"
+"""Why Temporal does not know of a job that the archive has."""
+
 
 def archived_plan(
     store: ObjectStore, key: JobKey, spec: JobSpec, *, rerun_failed: bool = False
@@ -127,8 +130,7 @@ def _refuse(
 ) -> NoReturn:
     lines = [
         f"{counted(len(lost), 'job')} of batch {batch} began and did not end, says the archive, and"
-        f" Temporal at {address} does not know of it: its database was lost, or it is another"
-        " server than before. Nothing was started."
+        f" Temporal at {address} does not know of it: {WHY_LOST}. Nothing was started."
     ]
     for job in lost[:MOST_LISTED]:
         lines.append(f"  {_stood(store, JobKey(batch=batch, job=job.id), job.turn + 1)}")

@@ -12,13 +12,14 @@ from runtime.base.durations import format_duration
 from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiting_for
 from runtime.base.values import JobKey
 from runtime.client.control import Control
+from runtime.client.lost import WHY_LOST
 from runtime.client.moves import Turn
 from runtime.client.paged import in_pages
 from runtime.client.standing import Standing
 from runtime.client.wait_reasons import is_paused, wait_of
 from runtime.server.gathered import gathered
 
-UNKNOWN = "Temporal does not know of it: its database was lost, or it is another server than before"
+UNKNOWN = f"Temporal does not know of it: {WHY_LOST}"
 """Why a job that the archive has open does not go on."""
 
 
