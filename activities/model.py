@@ -63,10 +63,11 @@ class ModelActivities:
         if call.given is not None:
             # There is no ``ModelTurn`` here, which would mask the call.
             masked = await asyncio.to_thread(masked_call, call)
-            return await asyncio.to_thread(
+            reply = await asyncio.to_thread(
                 reply_without_model, self._store, masked, call.given, run, activity.info().attempt
             )
-        reply = await self._reply(call, run, turn_prompt)
+        else:
+            reply = await self._reply(call, run, turn_prompt)
         failpoint("model.before_return")
         return reply
 

@@ -26,6 +26,11 @@ class Waiting:
     effect: int
     asked: dict[str, Any]
 
+    @property
+    def asker(self) -> str:
+        """The run that asked it: ``run``, or one that this goes on from."""
+        return str(self.asked["id"]).partition("/")[0]
+
 
 def waiting_question(archive: JobArchive) -> Waiting | None:
     """The question that a job waits for; a statement asks one at a time.

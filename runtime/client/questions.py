@@ -19,6 +19,7 @@ from runtime.base.workflow_ids import approval_activity_id, effect_activity_id, 
 from runtime.client.control import Control
 from runtime.client.moves import POLL_SECONDS
 from runtime.client.own_runs import describe
+from runtime.client.statuses import LEFT_OPEN
 from runtime.server.authentic import NotSigned, in_workflow
 from runtime.server.histories import backwards
 
@@ -52,20 +53,23 @@ async def open_question(control: Control, key: JobKey) -> OpenQuestion:
     archive = JobArchive.of(control.store, key)
     waiting = await asyncio.to_thread(waiting_question, archive)
     newest = await control.newest_run(key)
-    if waiting is not None and newest and newest != waiting.run:
+    if waiting is not None and not newest:
+        raise NotFound(f"job {key} waits for no approval: {LEFT_OPEN}")
+    # That of the run before it may stand under its own name before it has come to the call.
+    if waiting is not None and newest != waiting.asker:
         asked = await _has_asked(control, key, newest, waiting)
         # What that run asked itself stands in the archive before it stands in the history.
         waiting = await asyncio.to_thread(waiting_question, archive)
-        if waiting is not None and waiting.run != newest and not asked:
+        if waiting is not None and waiting.asker != newest and not asked:
             raise NotFound(
-                f"job {key} waits for no approval yet: its run {waiting.run} did, and the one that"
-                " took its place has not asked again yet"
+                f"job {key} waits for no approval yet: its run {waiting.asker} did, and the one"
+                " that took its place has not asked again yet"
             )
     if waiting is None:
         raise NotFound(f"job {key} waits for no approval ('holdfast approvals' lists those)")
-    question = OpenQuestion(key, waiting, newest or waiting.run)
+    question = OpenQuestion(key, waiting, newest)
     # The archive has an answer once a worker has taken it, the history as it comes.
-    if newest and (first := await _first_answer(control, question)) is not None:
+    if (first := await _first_answer(control, question)) is not None:
         raise NotFound(_decided(question, first))
     return question
 
@@ -79,7 +83,7 @@ async def see_counted(control: Control, question: OpenQuestion, decision: Decisi
     """
     while True:
         described = await describe(control.client, job_workflow_id(question.key), question.run)
-        first = await _first_answer(control, question)
+        first = None if described is None else await _first_answer(control, question)
         if first is not None:
             break
         if described is None or described.status is not WorkflowExecutionStatus.RUNNING:

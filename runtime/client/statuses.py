@@ -22,6 +22,9 @@ from runtime.server.gathered import gathered
 UNKNOWN = f"Temporal does not know of it: {WHY_LOST}"
 """Why a job that the archive has open does not go on."""
 
+LEFT_OPEN = f"the archive has it open, and {UNKNOWN} ('holdfast run' of its file says how to go on)"
+"""The same, told to who wants something of the job."""
+
 
 def now_of(standing: Standing) -> tuple[str, str]:
     """The status of a job that has not ended, and the reason in a sentence; ``open`` if no worker

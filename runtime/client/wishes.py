@@ -22,7 +22,7 @@ from runtime.client.control import Control
 from runtime.client.lost import is_open
 from runtime.client.masking import masked_message
 from runtime.client.questions import OpenQuestion, see_counted
-from runtime.client.statuses import UNKNOWN
+from runtime.client.statuses import LEFT_OPEN
 from runtime.client.waiting import waits
 from workflows.messages import Note
 
@@ -165,7 +165,5 @@ async def _does_not_run(control: Control, key: JobKey) -> NotFound:
     why = "it has ended, waits for a place, or was never started ('holdfast ls' lists the jobs)"
     archive = JobArchive.of(control.store, key)
     if not await control.newest_run(key) and await asyncio.to_thread(is_open, archive):
-        why = (
-            f"the archive has it open, and {UNKNOWN} ('holdfast run' of its file says how to go on)"
-        )
+        why = LEFT_OPEN
     return NotFound(f"job {key} does not run: {why}")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.approvals import waiting_question
 from tests.cli.command_line import CommandLine, damage, script, wait_for
 from tests.cli.test_cli_approvals import asked, begin, ran
 
@@ -242,12 +243,18 @@ def test_a_lost_job_asks_a_person_again(own_cli: CommandLine) -> None:
     running.kill()
     own_cli.finished(running)
     lose_the_database(own_cli)
-    refused = own_cli("cancel", "b/a")
-    assert (refused.code, "archive has it open, and Temporal does not" in refused.err) == (2, True)
+    for command in ("cancel", "approve"):
+        refused = own_cli(command, "b/a")
+        assert (refused.code, "archive has it open, and Temporal does" in refused.err) == (2, True)
     # As the worker finds it that dies before it has made anything of the new run.
     own_cli.start("run", jobs, "--from-archive", HOLDFAST_FAILPOINT="fork.after").wait()
-    early = own_cli("approve", "b/a")
-    assert (early.code, "took its place has not asked again yet" in early.err) == (2, True)
+    _refuses_early(own_cli)
+    # And the one that dies when the new run has the question, and has not come to the call.
+    running = own_cli.start("run", jobs, HOLDFAST_FAILPOINT="model.before_return")
+    wait_for(lambda: _question_taken_over(own_cli), "the question of before", running)
+    _refuses_early(own_cli)
+    running.kill()
+    own_cli.finished(running)
     running = own_cli.start("run", jobs, "--json")
     wait_for(lambda: own_cli("approve", "b/a").code == 0, "the question", running)
     done = own_cli.finished(running)
@@ -258,6 +265,16 @@ def test_a_lost_job_asks_a_person_again(own_cli: CommandLine) -> None:
     rows = own_cli("log", "b/a", "--json").json()["turns"]
     assert [(row["turn"], row["outcome"]) for row in rows] == [(1, "ok"), (2, "ok"), (3, "ok")]
     assert own_cli("verify", "--all").code == 0
+
+
+def _refuses_early(cli: CommandLine) -> None:
+    early = cli("approve", "b/a")
+    assert (early.code, "took its place has not asked again yet" in early.err) == (2, True)
+
+
+def _question_taken_over(cli: CommandLine) -> bool:
+    waiting = waiting_question(cli.archive("b", "a"))
+    return waiting is not None and waiting.run != waiting.asker
 
 
 @pytest.mark.parametrize("way", ["--from-archive", "--anew"])
