@@ -13,7 +13,8 @@ from runtime.base.errors import HoldfastError, InputError
 from runtime.base.places import expanded
 
 _READABLE = 0o666
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The numbers of a disk that is full, and of a file that may not be larger."""
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
                 yield made
         except OSError as error:
             # What it is filled from may fail, too, and has words of its own.
-            if error.errno not in _NO_ROOM:
+            if error.errno not in NO_ROOM:
                 raise
             raise HoldfastError(f"{path} cannot be written: {error.strerror}") from error
         # A temporary file is its owner's alone; this one is to be as any program would make it.

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.command_line import CommandLine, script, wait_for
 from tests.git.jobs import written_tree
+from tests.small_disk import fill, small_disk
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.server]
 
@@ -120,6 +121,31 @@ def test_what_a_job_keeps_is_handed_over(cli: CommandLine, tmp_path: Path) -> No
     ]
     none = cli("workspace", "export", "left/kept", "--kept", "--agent-trace", tmp_path / "t")
     assert (none.code, "--kept is of a plain DIR" in none.err) == (2, True)
+
+
+def test_an_export_to_a_full_disk_says_what_is_full(cli: CommandLine, tmp_path: Path) -> None:
+    """Files, a repository and a trace; of the trace nothing is left that looks whole."""
+    cli.write("ws/a.bin", "0123456789" * 20_000)
+    cli.write("a.json", script("write('b', 'two')\nfinish(1)"))
+    workspace = f"workspace: {{from: {tmp_path / 'ws'}, write: true}}"
+    assert (
+        cli("run", cli.jobs(f"id: a, model: scripted/a.json, {workspace}", batch="no-room")).code
+        == 0
+    )
+    export = ("workspace", "export", "no-room/a")
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        plain = cli(*export, disk / "plain")
+        assert (plain.code, plain.err) == (
+            1,
+            f"error: {disk}/plain/a.bin cannot be written: No space left on device\n",
+        )
+        fill(disk)
+        for argument in (["--git", disk / "git"], [tmp_path / "out", "--agent-trace", disk / "t"]):
+            full = cli(*export, *argument)
+            assert full.code == 1, full.err
+            assert f"error: {argument[-1]} cannot be written: " in full.err
+            assert "No space left on device" in full.err
+        assert not (disk / "t").exists()
 
 
 def test_log_tells_which_command_runs(cli: CommandLine) -> None:

@@ -6,15 +6,17 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runtime.base.errors import InputError
+from runtime.base.errors import HoldfastError, InputError
 from runtime.base.plurals import counted
 from runtime.base.visible import escaped
 from runtime.cli.chosen import Run
+from runtime.cli.files import NO_ROOM, replaced
 from runtime.cli.options import Store
 from runtime.cli.output import note, say
 from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
@@ -76,17 +78,12 @@ def command(
     tree = _kept(at) if kept else at.of.trees.tree(at.version)
     if directory is not None and not repositories:
         tree = _without_repositories(tree, git=git)
-    revision = ""
-    try:
-        if directory is not None:
-            revision = _write_repository(at, directory) if git else _lay_out(at, tree, directory)
-        if agent_trace is not None:
+    # Opened first: where it cannot be written nothing else is.
+    with nullcontext() if agent_trace is None else replaced(agent_trace) as trace:
+        revision = "" if directory is None else _write(at, tree, directory, git=git)
+        if trace is not None:
             text = json.dumps(_trace(at, revision), indent=2, ensure_ascii=False)
-            agent_trace.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{escaped(str(error.filename or directory))}: {error.strerror}"
-        ) from error
+            trace.write(f"{text}\n".encode())
     _tell(f"{at.of.name}@{at.turn}", tree, directory, agent_trace)
 
 
@@ -157,6 +154,26 @@ def _without_repositories(tree: Tree, *, git: bool) -> Tree:
     for path in repositories_in(path for path, _ in tree.under()):
         note(f"{escaped(shown(path))} is left out: {why}")
     return without_repositories(tree)
+
+
+def _write(at: At, tree: Tree, directory: Path, *, git: bool) -> str:
+    """Write a version's files, or the repository up to it; its revision, if it has one.
+
+    Raises:
+        InputError: if nothing can be written there.
+        HoldfastError: if there is no room; what is written by then stays.
+    """
+    from pygit2 import GitError
+
+    try:
+        return _write_repository(at, directory) if git else _lay_out(at, tree, directory)
+    except OSError as error:
+        kind = HoldfastError if error.errno in NO_ROOM else InputError
+        where = escaped(str(error.filename or directory))
+        raise kind(f"{where} cannot be written: {error.strerror}") from error
+    # It says itself what it could not do, and has no number of the system's.
+    except GitError as error:
+        raise HoldfastError(f"{directory} cannot be written: {error}") from error
 
 
 def _lay_out(at: At, tree: Tree, directory: Path) -> str:

@@ -119,6 +119,10 @@ def _make_file(place: str, entry: Entry, fill: Callable[[int], object]) -> None:
         os.fchmod(file, entry.mode)
         moment = EPOCH + entry.depth
         os.utime(file, (moment, moment))
+    except OSError as error:
+        # Of a descriptor the system names no file: nobody would know which disk is full.
+        error.filename = place
+        raise
     finally:
         os.close(file)
 
