@@ -7,6 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+FULL_BYTES = 256 * 1024
+"""A disk with less room is full: neither the server's database nor an archived turn may fit."""
+
 
 @dataclass(frozen=True)
 class Room:

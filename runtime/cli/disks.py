@@ -8,13 +8,10 @@ import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from runtime.base.disk_room import Room, room_on
-
-FULL_BYTES = 256 * 1024
-"""A disk with less room is full: neither the server's database nor an archived turn may fit."""
+from runtime.base.disk_room import FULL_BYTES, Room, room_on
 
 FEW_FILES = 16
-"""Likewise."""
+"""A disk that can hold fewer further ones is full."""
 
 LOOK_SECONDS = 1.0
 

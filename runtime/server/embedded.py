@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from filelock import AsyncFileLock, FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
+from runtime.base.disk_room import FULL_BYTES, room_on
 from runtime.base.errors import ServerError
 from runtime.base.home import Home
 from runtime.base.search_attributes import TYPES
@@ -473,25 +474,24 @@ async def _not_started(home: Home, launched: Launched) -> ServerError:
         else f"ended with exit code {code}"
     )
     tail = log_tail(home, launched.log_start)
+    logged = f"log is {home.log}" + (f":\n{tail}" if tail else "")
     said = log_since(home, launched.log_start)
     if any(words in said for words in DAMAGED):
         return ServerError(
             f"the embedded Temporal server cannot read its database {home.database}: it is damaged."
             f" Move it away together with {home.database.name}-wal and {home.database.name}-shm,"
             " then give 'holdfast run JOBS_FILE --from-archive': what ended stays as the archive"
-            " has it, and what was open goes on from there. The server's log is"
-            f" {home.log}:\n{tail}"
+            f" has it, and what was open goes on from there. The server's {logged}"
         )
-    if any(words in said.lower() for words in FULL):
+    room = room_on(home.server)
+    # Its log is on that disk, too, and may have had no room for a word.
+    full = room is not None and room.bytes < FULL_BYTES
+    if full or any(words in said.lower() for words in FULL):
         return ServerError(
             f"the embedded Temporal server cannot write to {home.server}: the disk is full. Free"
-            " space, then give the same command again; nothing is lost. The server's log is"
-            f" {home.log}:\n{tail}"
+            f" space, then give the same command again; nothing is lost. The server's {logged}"
         )
-    return ServerError(
-        f"the embedded Temporal server {what}; its log is {home.log}"
-        + (f":\n{tail}" if tail else "")
-    )
+    return ServerError(f"the embedded Temporal server {what}; its {logged}")
 
 
 @asynccontextmanager
