@@ -16,7 +16,7 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
+from temporalio.worker import Interceptor, Worker, WorkerDeploymentConfig
 
 from activities.build import code_digest, this_build
 from activities.model import warm
@@ -39,6 +39,7 @@ from runtime.worker.patience import Patience, PatientWorker
 from runtime.worker.presence import present
 from runtime.worker.role_workers import RoleWorkers, others_work
 from runtime.worker.sticky import STICKY
+from runtime.worker.taskwise import TaskwiseRunner
 from runtime.worker.tidying import tidied
 from workflows.batch import BatchWorkflow
 from workflows.doors import Door
@@ -131,7 +132,7 @@ def make_worker(
         identity=identity,
         workflows=_VERSIONED if versioned else _WORKFLOWS,
         activities=parts.activities if roles == EVERY else turns,
-        workflow_runner=UnsandboxedWorkflowRunner(),
+        workflow_runner=TaskwiseRunner(),
         workflow_task_executor=_threads(workflow_tasks, "workflow"),
         activity_executor=_threads(CALLS, "activity"),
         max_concurrent_workflow_tasks=workflow_tasks,
