@@ -72,7 +72,13 @@ def find_job(store: ObjectStore, named: str) -> JobKey:
         batch, _, job = named.partition("/")
         if graves := tombstones_of(store, keys.job_prefix(batch, job)) if batch and job else []:
             raise NotFound(f"{named} {graves[-1].told}")
-        raise NotFound(f"no job is called {named!r}: 'holdfast ls' lists the jobs")
+        if job and any(one.batch == batch for one in jobs):
+            # The archive knows of no job that is queued; its batch's workflow does.
+            raise NotFound(
+                f"no job that has begun is called {named!r}: 'holdfast results {batch}' tells of"
+                " those too that have not"
+            )
+        raise NotFound(f"no job that has begun is called {named!r}: 'holdfast ls' lists those")
     if len(matching) == 1:
         return matching[0]
     listed = ", ".join(map(str, matching[:_SHOWN])) + (", …" if len(matching) > _SHOWN else "")

@@ -76,8 +76,16 @@ def test_a_job_by_its_name_a_prefix_or_last(store: ObjectStore, given: str, foun
             "'nightly' names more than one job: nightly/licences, nightly/links, nightly/old",
         ),
         ("w", "'w' names more than one job: weekly/last, weekly/licences"),
-        ("nope", "no job is called 'nope': 'holdfast ls' lists the jobs"),
-        ("", "no job is called '': 'holdfast ls' lists the jobs"),
+        ("nope", "no job that has begun is called 'nope': 'holdfast ls' lists those"),
+        ("nope/old", "no job that has begun is called 'nope/old': 'holdfast ls' lists those"),
+        (
+            "nightly/nope",
+            (
+                "no job that has begun is called 'nightly/nope': 'holdfast results nightly' tells"
+                " of those too that have not"
+            ),
+        ),
+        ("", "no job that has begun is called '': 'holdfast ls' lists those"),
     ],
 )
 def test_names_that_are_none(store: ObjectStore, given: str, message: str) -> None:

@@ -32,5 +32,5 @@ def test_a_sub_job_that_no_worker_has_begun_is_no_error() -> None:
 )
 def test_any_other_job_that_is_not_there_is_one(name: str) -> None:
     """One of another batch or job, a turn, and what no sub-job is called."""
-    with pytest.raises(FileNotFoundError, match="no job is called"):
+    with pytest.raises(FileNotFoundError, match="no job that has begun is called"):
         _shown(MemoryStore(), name)
