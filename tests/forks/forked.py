@@ -20,13 +20,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTime
+from importlib import import_module
 from multiprocessing import connection, reduction
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import TextIO
 
+_PRELOADED = "tests.forks.preload"
+
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.forks.preload"])
+_FORKS.set_forkserver_preload([_PRELOADED])
 
 _ONE_AT_A_TIME = threading.Lock()
 """Who starts a process looks after all others; of two who look after one at a time, one would be
@@ -177,6 +180,8 @@ def _command(
     """Become ``holdfast ARGUMENTS`` as far as a fork can: session, directory, variables,
     streams.
     """
+    # The fork server says nothing of an import that failed, and each command would load it all.
+    import_module(_PRELOADED)
     os.setsid()
     os.chdir(cwd)
     os.environ.clear()

@@ -11,7 +11,8 @@ import typer
 
 from activities.model import warm
 from activities.prices import mode_of
-from runtime.base.tokens import DEFAULT_ENCODING, encoding
+from runtime.base.encodings import DEFAULT_ENCODING
+from runtime.base.tokens import encoding
 from runtime.cli.main import app
 
 LOADED = (
