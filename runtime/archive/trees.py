@@ -31,8 +31,8 @@ from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
-from runtime.trees.entries import Changes, Entry, Kind, Spot
-from runtime.trees.tree import Tree
+from runtime.trees.entries import PERMISSIONS, Changes, Entry, Kind, Spot
+from runtime.trees.tree import Tree, is_path
 
 KEYFRAME_EVERY = 16
 PACK_BYTES = 4 * 1024 * 1024
@@ -48,6 +48,8 @@ TREES, _PACKS = f"{SHARED}trees/", f"{SHARED}packs/"
 _REMEMBERED, _OPEN = 256, 16
 _KEPT_BYTES = 4 * PACK_BYTES
 """The most bytes of one object that are remembered."""
+_MOST = 2**40
+"""No number of bytes or of changes in a tree is larger."""
 
 
 class TooMuch(ValueError):
@@ -92,7 +94,10 @@ class Trees:
         """A version, with its tree."""
         known = self._versions.get(version)
         if known is None:
-            known = self._read(version)
+            try:
+                known = self._read(version)
+            except RecursionError as error:
+                raise ObjectCorrupt(f"{tree_key(version)}: its paths are too deep") from error
             self._versions.put(version, known)
         return known
 
@@ -457,12 +462,38 @@ def _entries(archived: ArchivedObject, part: str) -> dict[str, Entry | None]:
     try:
         for line in archived.frame(part).splitlines():
             path, *rest = json.loads(line)
+            _check_path(path)
             if not rest:
                 entries[path] = None
                 continue
             kind, mode, size, content, source, offset, depth = rest
+            _check_entry(mode, size, content, offset, depth)
             spot = Spot(names[source], offset) if kind == Kind.FILE.value and size else None
             entries[path] = Entry(Kind(kind), mode, size, content, spot, depth)
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, RecursionError) as error:
         raise ObjectCorrupt(f"{archived.key}: part {part} cannot be read: {error}") from error
     return entries
+
+
+def _check_path(path: Any) -> None:
+    """Raises ``ValueError`` for what no tree has as a path."""
+    if not isinstance(path, str) or not is_path(path):
+        raise ValueError(f"{path!r} is no path of a tree")
+    _check_name(path)
+
+
+def _check_entry(mode: Any, size: Any, content: Any, offset: Any, depth: Any) -> None:
+    """Raises ``ValueError`` for what no entry has: whoever lays a tree out does as it says."""
+    # Of a forged one: a program that runs as its owner would be the reader's.
+    if type(mode) is not int or not 0 <= mode <= PERMISSIONS:
+        raise ValueError(f"{mode!r} is no mode of a tree")
+    if any(type(one) is not int or not 0 <= one < _MOST for one in (size, offset, depth)):
+        raise ValueError("a size, an offset or a number of changes is none")
+    if not isinstance(content, str) or "\0" in content:
+        raise ValueError(f"{content!r} is neither a digest nor where a link leads")
+    _check_name(content)
+
+
+def _check_name(text: str) -> None:
+    """Raises ``ValueError`` for what no file system has: half a character that is no byte."""
+    text.encode("utf-8", "surrogateescape")

@@ -144,6 +144,11 @@ def _walk(node: _Node, path: str) -> Iterator[tuple[str, Entry]]:
             yield from _walk(child, place)
 
 
+def is_path(path: str) -> bool:
+    """Whether a tree can have such a path: relative, without ``.`` or ``..``."""
+    return _NO_NAMES.isdisjoint(path.split("/")) and "\0" not in path
+
+
 _Parts = list[tuple[list[str], Entry | None]]
 """Paths, as the names that they consist of, in the order of trees, and what is to be there."""
 
@@ -152,10 +157,9 @@ def _parts(changes: Changes) -> _Parts:
     """Raises ``ValueError`` for what is no path of a tree."""
     parts: _Parts = []
     for path, entry in changes.items():
-        names = path.split("/")
-        if not _NO_NAMES.isdisjoint(names) or "\0" in path:
+        if not is_path(path):
             raise ValueError(f"{path!r} is no path of a tree")
-        parts.append((names, entry))
+        parts.append((path.split("/"), entry))
     # By names, and not as texts: there "a-b" would come between "a" and "a/b".
     parts.sort(key=itemgetter(0))
     return parts

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import threading
+from typing import Any
 
 import pytest
 
 from runtime.archive.container import Part, header, seal, unseal
+from runtime.archive.forms.trees import TreeForm
+from runtime.archive.frames import compress
 from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import KEYFRAME_EVERY, TooMuch, Trees, tree_key
 from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
@@ -128,6 +132,36 @@ def test_a_tree_with_another_header_is_damage(fields: dict[str, object]) -> None
     store.replace(key, seal(key, header({**told, **fields}, parts), parts)[0])
     with pytest.raises(ObjectCorrupt, match="its header is none of a tree"):
         Trees(store).check(key)
+
+
+@pytest.mark.parametrize(
+    ("path", "entry"),
+    [
+        *(("d0/tool", ["f", mode, 0, "", 0, 0, 0]) for mode in (0o4755, 0o2755, -1, "x", None)),
+        *((path, ["f", 0o644, 0, "", 0, 0, 0]) for path in ("../out", "/out", "a//b", "", 5, "\0")),
+        ("half \ud83d", ["f", 0o644, 0, "", 0, 0, 0]),
+        ("x/" * 3000 + "x", ["f", 0o644, 0, "", 0, 0, 0]),
+        ("deep", "[" * 100_000),
+        *(("link", ["l", 0o777, 0, to, 0, 0, 0]) for to in ("a\0b", "half \ud83d", 5)),
+        *(("late", ["f", 0o644, 0, "", 0, 0, depth]) for depth in (2**62, -1, 1.5, True)),
+        *(("long", ["f", 0o644, size, "sha256:", 0, 0, 0]) for size in (-1, 10**30, "1")),
+        ("before", ["f", 0o644, 1, "sha256:", 0, -1, 0]),
+    ],
+)
+def test_an_entry_that_no_tree_has_is_damage(path: Any, entry: Any) -> None:
+    """Its digests fit, as those of one which somebody made: an export made programs that run as
+    the reader.
+    """
+    store = MemoryStore()
+    key = tree_key("sha256:" + "0" * 64)
+    line = entry if isinstance(entry, str) else json.dumps([path, *entry])
+    data = line.encode()
+    part = Part("changes", compress(data), len(data))
+    form = {"kind": "tree", "version": "sha256:" + "0" * 64}
+    told = header(TreeForm.model_validate(form).header(), (part,))
+    store.put_if_absent(key, seal(key, told, (part,))[0])
+    with pytest.raises(ObjectCorrupt, match=r"cannot be read|too deep"):
+        Trees(store).version("sha256:" + "0" * 64)
 
 
 def test_a_tree_that_leads_in_a_circle_is_damage() -> None:
