@@ -67,6 +67,30 @@ def test_no_repository_of_a_job_is_exported_unasked(cli: CommandLine, tmp_path: 
     assert (wrong.code, wrong.err) == (2, "error: --repositories is of a plain DIR\n")
 
 
+def test_what_git_takes_for_a_repository_is_left_out_too(cli: CommandLine, tmp_path: Path) -> None:
+    """Names that lead into a .git on other file systems: git refused the whole tree and the whole
+    patch.
+    """
+    store = open_store(str(cli.home / "archive"))
+    own = ("GIT~1", ".git ", ".Git. .", ".git::$INDEX_ALLOCATION", ".g\u200cit", "sub/.git\\x")
+    others = ("git~2", ".gitignore", ".git~1", "git~1x", "a\\b", "con")
+    hands_job(store, {}, [("x", dict.fromkeys((*own, *others), b"1\n"))], job="alike")
+    repository, plain = tmp_path / "repository", tmp_path / "plain"
+    done = cli("workspace", "export", "alike", repository, "--git")
+    assert (done.code, len(done.err.splitlines())) == (0, len(own))
+    status = ["git", "-C", str(repository), "status", "--porcelain"]
+    assert subprocess.run(status, capture_output=True, check=True).stdout == b""
+    patch = cli("workspace", "patch", "alike")
+    assert len(patch.err.splitlines()) == len(own)
+    plain.mkdir()
+    apply = ["git", "apply", "-"]
+    subprocess.run(apply, cwd=plain, input=patch.out.encode(), check=True)
+    expected = dict.fromkeys(others, (0o644, b"1\n"))
+    assert written_tree(plain) == expected
+    assert cli("workspace", "export", "alike", tmp_path / "files").code == 0
+    assert written_tree(tmp_path / "files") == {**expected, "sub": 0o755}
+
+
 def test_merges_keep_line_ends_and_encodings(cli: CommandLine, tmp_path: Path) -> None:
     """Of both sides, byte for byte, also where the last line has no end."""
     store = open_store(str(cli.home / "archive"))

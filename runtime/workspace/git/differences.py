@@ -14,7 +14,7 @@ from runtime.archive.trees import Trees
 from runtime.base.visible import escaped
 from runtime.trees.entries import Entry, Kind, shown
 from runtime.trees.tree import Tree
-from runtime.workspace.git.objects import OWN_NAME, git_mode, scratch
+from runtime.workspace.git.objects import git_mode, is_own, scratch
 
 _LETTERS = {
     DeltaStatus.ADDED: "A",
@@ -149,7 +149,7 @@ def _untold(old: Tree, new: Tree, *, patch: bool) -> Iterator[str]:
     """What git has no words for, by path."""
     for path, entry in old.difference(new).items():
         was, told = old.get(path), shown(path)
-        if patch and OWN_NAME in path.lower().split("/"):
+        if patch and any(map(is_own, path.split("/"))):
             yield f"{told} is left out: git takes nothing that is in a .git"
         elif entry is None:
             gone = [path, *(place for place, _ in old.under(path))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,18 @@ from runtime.trees.tree import Tree
 _TREE, _LINK, _FILE, _EXECUTABLE = 0o040000, 0o120000, 0o100644, 0o100755
 OWN_NAME = ".git"
 """What no git tree can hold: the place of a repository itself."""
+
+# Names that lead there on another file system, as git knows them (path.c, utf8.c): NTFS has short
+# names, streams, and no dots or spaces at an end, HFS+ passes over characters that nobody sees.
+_OWN_ON_NTFS = re.compile(r"(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
+_PASSED_OVER = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+
+
+def is_own(name: str) -> bool:
+    """Whether git takes a name for ``OWN_NAME``, on whatever file system: then it refuses the whole
+    tree or patch that has it.
+    """
+    return _OWN_ON_NTFS.fullmatch(_PASSED_OVER.sub("", name)) is not None
 
 
 class GitObjects:
@@ -41,7 +54,7 @@ class GitObjects:
         for name in tree.names(path):
             place = f"{path}/{name}" if path else name
             entry = tree.get(place)
-            if entry is None or (not whole and name.lower() == OWN_NAME):
+            if entry is None or (not whole and is_own(name)):
                 continue
             raw = os.fsencode(name)
             if entry.kind is Kind.DIRECTORY:

@@ -17,7 +17,7 @@ from runtime.archive.trees import Trees
 from runtime.trees.entries import Entry
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.laying import lay, write_file
-from runtime.workspace.git.objects import OWN_NAME, GitObjects, own_settings
+from runtime.workspace.git.objects import GitObjects, is_own, own_settings
 
 STEP_TRAILER = "Holdfast-Step"
 _HEAD = "main"
@@ -103,11 +103,10 @@ def repositories_in(paths: Iterable[str]) -> list[str]:
 
 def repository_of(path: str) -> str | None:
     """The first ``.git`` that a path leads to or into."""
-    # File systems that know no case take ``.GIT`` for the same directory.
-    names = path.lower().split("/")
-    if OWN_NAME not in names:
-        return None
-    return "/".join(path.split("/")[: names.index(OWN_NAME) + 1])
+    names = path.split("/")
+    own = (place for place, name in enumerate(names, 1) if is_own(name))
+    place = next(own, None)
+    return None if place is None else "/".join(names[:place])
 
 
 def _seconds(at: str) -> int:
