@@ -21,6 +21,7 @@ from runtime.archive.forms import Attempt, Step, StoredReply
 from runtime.archive.gaps import UNREADABLE, Gap, Readable, named_gap, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
+from runtime.base.native_arguments import read_arguments
 from runtime.base.standings import DAMAGED, OPEN
 from runtime.projection.segments import Role, Segment
 
@@ -226,10 +227,10 @@ def _reply(reply: StoredReply) -> dict[str, Any]:
 
 def _tool_call(id: str, name: str, arguments: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(arguments)
+        value = read_arguments(arguments)
     except ValueError:
-        parsed = arguments
-    return {"type": "tool_call", "id": id, "name": name, "arguments": parsed}
+        value = arguments
+    return {"type": "tool_call", "id": id, "name": name, "arguments": value}
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def _written(segment: Segment) -> Iterator[tuple[bytes, bool]]:
             yield way, False
         try:
             value = json.loads(arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         for separators in ((",", ":"), (", ", ": ")):
             for ascii_only in (True, False):

@@ -22,6 +22,7 @@ from runtime.archive.reading import read_ahead
 from runtime.archive.standings import ResultRow, result_row
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import NotFound
+from runtime.base.native_arguments import read_arguments
 from runtime.base.standings import DAMAGED, OPEN
 from runtime.base.values import JobKey, Usage
 from runtime.projection.segments import Role, Segment
@@ -241,11 +242,11 @@ def _message(segment: Segment) -> dict[str, Any]:
 
 def _call(id: str, name: str, arguments: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(arguments)
+        value = read_arguments(arguments)
     except ValueError:
-        parsed = None
-    if isinstance(parsed, dict):
-        return {"id": id, "function": name, "arguments": parsed, "type": "function"}
+        value = None
+    if isinstance(value, dict):
+        return {"id": id, "function": name, "arguments": value, "type": "function"}
     problem = "the arguments are no JSON object"
     raw = {"raw": arguments}
     return {

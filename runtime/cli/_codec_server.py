@@ -30,6 +30,7 @@ from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ArchiveError
+from runtime.base.native_arguments import read_arguments
 from runtime.base.values import StepRef, ToolCall
 from runtime.cli._codec_token import FORM, LOGIN, Token
 from runtime.cli.output import note
@@ -54,7 +55,9 @@ _LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _LOOPBACK_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _JSON = base64.b64encode(b"json/plain").decode()
 _CLOSED = frozenset(base64.b64encode(one).decode() for one in (ENCRYPTED, COMPRESSED))
-_UNREADABLE = (ArchiveError, ValidationError, ValueError, KeyError, TypeError, AttributeError)
+_UNREADABLE = (
+    ArchiveError, ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError,
+)  # fmt: skip
 
 
 def make_server(
@@ -227,7 +230,7 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
     escapes.
     """
     try:
-        arguments = json.loads(call.arguments)
+        arguments = read_arguments(call.arguments)
     except ValueError:
         arguments = call.arguments
     if isinstance(arguments, dict):
@@ -304,7 +307,7 @@ class _Handler(BaseHTTPRequestHandler):
                 and all(isinstance(payload, dict) for payload in payloads)
             ):
                 raise TypeError
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             self._refuse(HTTPStatus.BAD_REQUEST, 'expected {"payloads": [...]}')
             return
         if operation == "decode":

@@ -16,6 +16,7 @@ from runtime.archive.requests import RequestReader
 from runtime.archive.told_effects import told_effects
 from runtime.archive.variables import variables_at
 from runtime.base.errors import NotFound, ObjectCorrupt
+from runtime.base.native_arguments import read_arguments
 from runtime.base.redaction.marks import count_marks
 from runtime.base.visible import escaped
 from runtime.cli.effects import effect_line, effect_row
@@ -462,7 +463,7 @@ def _masked(segment: Segment) -> str:
 
 def _arguments(arguments: str) -> str:
     try:
-        value = json.loads(arguments)
+        value = read_arguments(arguments)
     except ValueError:
         return arguments
     # A native call has the whole statement as one text with its line ends escaped.

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from runtime.base.native_arguments import read_arguments
 from runtime.base.values import ToolCall
 from runtime.projection.replies import TOOL_ARGUMENT, TOOL_NAME
 from runtime.projection.segments import Role, Segment, common
@@ -307,9 +308,8 @@ def _arguments(call: ToolCall) -> str:
     them for some.
     """
     try:
-        is_object = isinstance(json.loads(call.arguments), dict)
-    # Python reads no number of more than 4,300 digits.
-    except (ValueError, RecursionError):
+        is_object = isinstance(read_arguments(call.arguments), dict)
+    except ValueError:
         is_object = False
     return (
         call.arguments

@@ -135,6 +135,10 @@ def test_payloads_without_references_come_back_as_they_are(cli: CommandLine) -> 
         {"metadata": {"encoding": b64encode(b"json/plain").decode()}, "data": "not base64"},
         {"metadata": {"encoding": b64encode(b"binary/null").decode()}},
         {"metadata": {"encoding": b64encode(b"holdfast/zstd").decode()}, "data": "AAE="},
+        {
+            "metadata": {"encoding": b64encode(b"json/plain").decode()},
+            "data": b64encode(b"[" * 100_000).decode(),
+        },
     ]
     body = json.dumps({"payloads": payloads})
     with codec(cli) as address:
@@ -143,7 +147,8 @@ def test_payloads_without_references_come_back_as_they_are(cli: CommandLine) -> 
                 address, "POST", path, body, content_type="application/json", authorization=BEARER
             )
             assert (answer.status, json.loads(answer.body)) == (200, {"payloads": payloads})  # type: ignore[attr-defined]
-        assert ask(address, "POST", "/decode", "{}", authorization=BEARER).status == 400
+        for wrong in ("{}", "[" * 100_000):
+            assert ask(address, "POST", "/decode", wrong, authorization=BEARER).status == 400
         assert ask(address, "POST", "/other", body).status == 404
         assert ask(address, "GET", "/").status == 200
 

@@ -171,6 +171,30 @@ def test_a_scripted_model_has_no_wire(cli: CommandLine) -> None:
     assert "holds the request as handed over" in cli("verify", "handed").out
 
 
+def test_arguments_that_no_reader_takes_are_told_as_text(cli: CommandLine) -> None:
+    """A model that nests them hid its prompts from whoever asked, and made exports that no program
+    reads.
+    """
+    deep = "[" * 100_000
+    calls = [[{"name": "python", "arguments": a}] for a in (deep, '{"a": NaN}')]
+    replies = [*({"calls": one} for one in calls), {"code": "finish(1)"}]
+    cli.write("odd.yaml", json.dumps(replies))
+    assert cli("run", cli.jobs("id: odd, model: scripted/odd.yaml", batch="odd")).code == 0
+    shown = cli("show", "odd@3")
+    assert (shown.code, deep in shown.out, '{"a": NaN}' in shown.out) == (0, True, True)
+    assert cli("show", "odd@3", "--part", "segments").code == 0
+    told = cli("export", "odd", "--format", "inspect").out
+    log = json.loads(told, parse_constant=pytest.fail)
+    arguments = [
+        one["arguments"]
+        for message in log["samples"][0]["messages"]
+        for one in message.get("tool_calls", ())
+    ]
+    assert arguments == [{"raw": deep}, {"raw": '{"a": NaN}'}, {"code": "finish(1)"}]
+    spans = cli("export", "odd", "--format", "otel")
+    assert (spans.code, "NaN}}" in spans.out) == (0, False)
+
+
 @pytest.mark.parametrize(
     ("execution", "told"), [({"status": "ok"}, False), ({"status": "ok", "unchecked": True}, True)]
 )

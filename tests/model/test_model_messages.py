@@ -1,5 +1,8 @@
 """A layout as a provider's messages: joined, ordered, and free of what providers refuse."""
 
+import json
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,6 +136,19 @@ def test_malformed_calls_can_be_sent_back() -> None:
     assert message["tool_calls"][0]["function"]["arguments"] == (
         f'{{"unparsed": "{{\\"code\\": {digits}}}"}}'
     )
+
+
+@pytest.mark.parametrize(
+    "wrong", ["NaN", "-Infinity", "1e999", "[" * 100_000, "[" * 200 + "]" * 200]
+)
+def test_what_others_read_not_as_json_is_sent_back_as_text(wrong: str) -> None:
+    """Some providers get the arguments' values: the request was none, or could not be made, and
+    the job failed.
+    """
+    arguments = f'{{"a": {wrong}}}'
+    message = messages_of([reply("", call(arguments=arguments))])[0]
+    sent = message["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(sent) == {"unparsed": arguments}
 
 
 def test_the_tool_form_has_one_tool() -> None:
