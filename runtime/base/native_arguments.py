@@ -19,7 +19,8 @@ def read_arguments(arguments: str) -> Any:
 
     Raises:
         ValueError: if they are none: also with numbers that JSON has not (``NaN``), that end in
-            infinity, or that have more digits than Python reads, and nested too deeply.
+            infinity, or that have more digits than Python reads, with half a character, and nested
+            too deeply.
     """
     try:
         value = json.loads(arguments, parse_constant=_no_number, parse_float=_finite)
@@ -30,6 +31,9 @@ def read_arguments(arguments: str) -> Any:
         depth += 1
         if depth > MOST_DEPTH:
             raise ValueError("nested too deeply")
+    if "\\ud" in arguments.lower():
+        # Of half a surrogate pair, which JSON can spell, this raises.
+        json.dumps(value, ensure_ascii=False).encode()
     return value
 
 

@@ -139,7 +139,11 @@ def test_malformed_calls_can_be_sent_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["NaN", "-Infinity", "1e999", "[" * 100_000, "[" * 200 + "]" * 200]
+    "wrong",
+    [
+        *("NaN", "-Infinity", "1e999", "[" * 100_000, "[" * 200 + "]" * 200),
+        *(r'"half \uD83d"', r'{"half \ude00": 1}'),
+    ],
 )
 def test_what_others_read_not_as_json_is_sent_back_as_text(wrong: str) -> None:
     """Some providers get the arguments' values: the request was none, or could not be made, and
@@ -149,6 +153,8 @@ def test_what_others_read_not_as_json_is_sent_back_as_text(wrong: str) -> None:
     message = messages_of([reply("", call(arguments=arguments))])[0]
     sent = message["tool_calls"][0]["function"]["arguments"]
     assert json.loads(sent) == {"unparsed": arguments}
+    whole = messages_of([reply("", call(arguments=r'{"a": "\ud83d\ude00"}'))])[0]
+    assert whole["tool_calls"][0]["function"]["arguments"] == r'{"a": "\ud83d\ude00"}'
 
 
 def test_the_tool_form_has_one_tool() -> None:

@@ -213,13 +213,14 @@ async def test_an_archived_turn_is_not_called_again() -> None:
 @STREAMING
 async def test_half_a_character_is_no_text_and_no_statement(make: Make, stream: bool) -> None:
     """A lone surrogate, which JSON can spell and nothing else can hold, becomes U+FFFD in text and
-    is refused in code.
+    is refused in code. The next prompt, which has the call, can be sent.
     """
     async with make(
         lambda _m, _n: {"text": "a\ud800b", "code": "x = '\udfff'"}
     ).serving() as server:
         job = Job(model_at(server, stream=stream))
         reply = await job.take_turn()
+        assert (await job.take_turn()).text == reply.text
     assert reply.text == "a\ufffdb"
     parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, None, "tool")
     assert parsed.statement is None
