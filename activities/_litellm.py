@@ -33,6 +33,7 @@ from activities._quiet import has_listeners, quieten
 from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in
 from activities._script import replies_in
+from activities._short_errors import shorten_errors
 from activities._unstreamed import fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
 from runtime.base.collector import loading
@@ -430,6 +431,7 @@ def _set_up() -> Any:
     ]
     import_module("litellm.utils").custom_llm_setup()
     quieten(lite)
+    shorten_errors()
     return lite
 
 

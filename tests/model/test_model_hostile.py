@@ -4,7 +4,9 @@ import asyncio
 import gzip
 import tracemalloc
 import zlib
+from importlib import import_module
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -18,6 +20,7 @@ from activities._captured import CapturedCall, Limits, SentRequest, TooLarge
 from activities._charsets import plain_type
 from activities._failures import failure_of
 from activities._secrets import Secrets
+from activities._short_errors import MOST
 from runtime.archive.forms import Capture
 from tests.work import work
 
@@ -125,6 +128,47 @@ async def test_no_more_of_a_compressed_reply_is_unpacked_than_of_another_is_read
     kept = job.archive.failed_response(attempt.key)
     assert bomb.startswith(kept)
     assert 100_000 <= len(zlib.decompressobj(47).decompress(kept)) < 102_000
+
+
+def _redaction() -> Any:
+    """litellm's module that looks for keys."""
+    return import_module("litellm.litellm_core_utils.secret_redaction")
+
+
+class _Looking:
+    """A pattern that tells how long the texts are that it is given."""
+
+    def __init__(self, pattern: Any) -> None:
+        self._pattern = pattern
+        self.lengths: list[int] = []
+
+    def sub(self, replacement: str, text: str) -> Any:
+        self.lengths.append(len(text))
+        return self._pattern.sub(replacement, text)
+
+
+@MODELS
+async def test_litellm_looks_for_keys_in_the_beginning_of_an_error(
+    name: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the square of what begins as a token does: minutes, of a megabyte."""
+    pattern = _redaction()._SECRET_RE
+    looking = _Looking(pattern._pattern)
+    monkeypatch.setattr(pattern, "_pattern", looking)
+    body = b'{"error": {"message": "%b"}}' % (b"-eyJaaaaaaaaaaa" * 4_000)
+    async with Gateway(body, status=400) as address:
+        job = job_at(address, name, stream=stream)
+        with pytest.raises(ApplicationError, match="BadRequestError: -eyJa"):
+            await job.take_turn()
+    assert 0 < max(looking.lengths) <= MOST + 1
+    (attempt,) = job.archive.attempts(RUN, 1)
+    assert len(job.archive.failed_response(attempt.key)) == len(body)
+
+
+def test_a_call_of_others_is_looked_at_as_a_whole() -> None:
+    """What they do with litellm in this process is theirs."""
+    text = f"sk-{'a' * 40} {'x' * MOST} sk-{'b' * 40}"
+    assert _redaction().python_redact_string(text) == f"REDACTED {'x' * MOST} REDACTED"
 
 
 @pytest.mark.slow
