@@ -219,6 +219,9 @@ async def _reread(
     builder = AnswerBuilder(captured.turn)
     spared = without_odd_usage(captured.content)
     token = played.set(captured.content if spared is None else spared)
+    # It is a call of ours still: what litellm does in those for nobody, and what it makes of long
+    # texts, is left out.
+    call = current.set(captured)
     try:
         whole = {name: value for name, value in arguments.items() if name != "stream_options"}
         builder.add_response(await lite.acompletion(**{**whole, "stream": False}))
@@ -226,6 +229,7 @@ async def _reread(
         captured.failure = unread(captured)
         raise captured.failure from error
     finally:
+        current.reset(call)
         played.reset(token)
     if builder.is_empty and not reports_usage(captured):
         captured.failure = unread(captured)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import tracemalloc
 import zlib
 from importlib import import_module
@@ -19,9 +20,13 @@ from activities._answer import AnswerBuilder, id_in
 from activities._captured import CapturedCall, Limits, SentRequest, TooLarge
 from activities._charsets import plain_type
 from activities._failures import failure_of
+from activities._litellm import library
 from activities._secrets import Secrets
 from activities._short_errors import MOST
 from runtime.archive.forms import Capture
+from tests.servers.anthropic_server import AnthropicProtocol
+from tests.servers.openai_server import OpenAIProtocol
+from tests.servers.provider_server import ServerReply
 from tests.work import work
 
 pytestmark = pytest.mark.usefixtures("litellm")
@@ -169,6 +174,23 @@ def test_a_call_of_others_is_looked_at_as_a_whole() -> None:
     """What they do with litellm in this process is theirs."""
     text = f"sk-{'a' * 40} {'x' * MOST} sk-{'b' * 40}"
     assert _redaction().python_redact_string(text) == f"REDACTED {'x' * MOST} REDACTED"
+
+
+@MODELS
+async def test_a_whole_reply_in_place_of_a_stream_is_priced_once(
+    name: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By us: litellm goes through its table of patterns with the name that the reply says, however
+    long that is.
+    """
+    priced: list[str] = []
+    monkeypatch.setattr(library(), "response_cost_calculator", lambda **_: priced.append("litellm"))
+    reply = ServerReply(text="Hello.", usage={"prompt_tokens": 7, "completion_tokens": 5})
+    protocol = AnthropicProtocol() if name.startswith("anthropic") else OpenAIProtocol()
+    body = json.dumps(protocol.whole(reply, {"model": "m" * 10_000}, 1)).encode()
+    async with Gateway(body) as address:
+        assert (await job_at(address, name, stream=stream).take_turn()).text == "Hello."
+    assert priced == []
 
 
 @pytest.mark.slow
