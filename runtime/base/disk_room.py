@@ -10,6 +10,21 @@ from pathlib import Path
 FULL_BYTES = 256 * 1024
 """A disk with less room is full: neither the server's database nor an archived turn may fit."""
 
+FEW_FILES = 16
+"""A disk that can hold fewer further ones is full."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What a full disk is short of: ``told`` follows "the disk", ``remedy`` is what to do."""
+
+    told: str
+    remedy: str
+
+
+NO_SPACE = Lack("is full", "free space")
+NO_FILES = Lack("is full, as it can hold no further files (inodes)", "delete some")
+
 
 @dataclass(frozen=True)
 class Room:
@@ -19,6 +34,14 @@ class Room:
 
     bytes: int
     files: int
+
+    def lack(self, times: int = 1) -> Lack | None:
+        """What the disk is short of; None if it has so many ``times`` what it needs."""
+        if self.bytes < times * FULL_BYTES:
+            return NO_SPACE
+        if self.files < times * FEW_FILES:
+            return NO_FILES
+        return None
 
 
 def room_on(folder: Path) -> Room | None:

@@ -8,10 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from runtime.base.disk_room import FULL_BYTES, Room, room_on
-
-FEW_FILES = 16
-"""A disk that can hold fewer further ones is full."""
+from runtime.base.disk_room import room_on
 
 LOOK_SECONDS = 1.0
 
@@ -31,24 +28,15 @@ async def tell_of_full_disks(
             room = await asyncio.to_thread(room_on, folder)
             if room is None:
                 continue
-            if (lack := _lack(room)) and folder not in full:
+            if (lack := room.lack()) is not None and folder not in full:
                 full.add(folder)
                 tell(
-                    f"the disk of {folder} {lack}, and the jobs go on where they are, within a"
-                    " minute or two. Nothing is lost; if this command has ended by then, give it"
-                    f" again: {again}"
+                    f"the disk of {folder} {lack.told}: {lack.remedy}, and the jobs go on where"
+                    " they are, within a minute or two. Nothing is lost; if this command has ended"
+                    f" by then, give it again: {again}"
                 )
             # Twice as much: else a disk at the bound would be told of again and again.
-            elif folder in full and not _lack(room, times=2):
+            elif folder in full and room.lack(times=2) is None:
                 full.remove(folder)
                 tell(f"the disk of {folder} has room again: the jobs go on")
         await asyncio.sleep(LOOK_SECONDS)
-
-
-def _lack(room: Room, times: int = 1) -> str:
-    """What a disk is short of, and what to do; empty if it has so many ``times`` what it needs."""
-    if room.bytes < times * FULL_BYTES:
-        return "is full: free space"
-    if room.files < times * FEW_FILES:
-        return "is full, as it can hold no further files (inodes): delete some"
-    return ""

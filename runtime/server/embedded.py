@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from filelock import AsyncFileLock, FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from runtime.base.disk_room import FULL_BYTES, room_on
+from runtime.base.disk_room import NO_SPACE, room_on
 from runtime.base.errors import ServerError
 from runtime.base.home import Home
 from runtime.base.search_attributes import TYPES
@@ -485,11 +485,14 @@ async def _not_started(home: Home, launched: Launched) -> ServerError:
         )
     room = room_on(home.server)
     # Its log is on that disk, too, and may have had no room for a word.
-    full = room is not None and room.bytes < FULL_BYTES
-    if full or any(words in said.lower() for words in FULL):
+    lack = None if room is None else room.lack()
+    if lack is None and any(words in said.lower() for words in FULL):
+        lack = NO_SPACE
+    if lack is not None:
         return ServerError(
-            f"the embedded Temporal server cannot write to {home.server}: the disk is full. Free"
-            f" space, then give the same command again; nothing is lost. The server's {logged}"
+            f"the embedded Temporal server cannot write to {home.server}: the disk {lack.told}."
+            f" {lack.remedy.capitalize()}, then give the same command again; nothing is lost. The"
+            f" server's {logged}"
         )
     return ServerError(f"the embedded Temporal server {what}; its {logged}")
 

@@ -40,6 +40,19 @@ def test_a_full_disk_is_told_without_a_word_in_the_log(tmp_path: Path) -> None:
         )
 
 
+def test_a_disk_without_inodes_is_told_as_that(tmp_path: Path) -> None:
+    """A server that could make no file is short of those, however many bytes are free."""
+    with small_disk(tmp_path / "disk", "1m,nr_inodes=15") as disk:
+        home = Home(disk)
+        home.server.mkdir()
+        home.log.touch()
+        assert _told(home) == (
+            f"the embedded Temporal server cannot write to {home.server}: the disk is full, as it"
+            " can hold no further files (inodes). Delete some, then give the same command again;"
+            f" nothing is lost. The server's log is {home.log}"
+        )
+
+
 def _told(home: Home) -> str:
     """What is said of a server that has ended as it began."""
     process = subprocess.Popen(["/bin/false"])
