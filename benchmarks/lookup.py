@@ -57,13 +57,15 @@ def main() -> None:
         store = options.store or f"{folder}/archive"
         write(store, options.turns)
         print(f"{'question':<34} {'seconds':>7} {'cpu s':>6} {'objects':>7} {'MB printed':>10}")
+        # The turn that is looked for is as far from either end in a job of any length.
+        middle = options.turns // 2
         for question in (
             ["blame", "job"],
-            ["why", "job", "Result 1000:"],
-            ["why", "job", "--gone", "turns are left: 1001"],
+            ["why", "job", f"Result {middle}:"],
+            ["why", "job", "--gone", f"turns are left: {options.turns - middle + 1}"],
             ["log", "job"],
             ["export", "job", "--delta"],
-            ["export", "job", "--turns", "1000..1010"],
+            ["export", "job", "--turns", f"{middle}..{middle + 10}"],
         ):
             ask(question, store, folder)
 
