@@ -20,6 +20,7 @@ from runtime.interpreter import expressions, shape, stand_ins, supplied
 from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.edited_text import EditedText
 from runtime.interpreter.supplied import generators
+from runtime.interpreter.surroundings import Surroundings
 
 CALLING = f"{supplied.PREFIX}job_"
 """Before the name of a function of the job: a function of the session's own that calls it."""
@@ -72,26 +73,10 @@ def lower(
         return as_it_is
     try:
         tree = tree_of(source)
-        lowering = _Lowering(source, dialect)
-        # Once for all that looks through it: each walk through the tree is dear.
-        nodes = tuple(ast.walk(tree))
-        # The parser may make the name of other letters.
-        opens = "open" in source or not source.isascii()
-        lowering.loads = opens and shape.hands_files_on(nodes)
-        # Once a class has a length, any value may be of it.
-        lowering.enums = "_enum" in before or "Enum" in source
-        lowering.lengths = lowering.enums or "_len" in before or "def __len__" in source
-        # And once one has a truth, any value may have that.
-        lowering.truths = lowering.faithful and (
-            "_truth" in before or "__len__" in source or "__bool__" in source
+        surroundings = Surroundings.of(
+            source, tree, before=before, names=names, functions=functions, dialect=dialect
         )
-        lowering.lengths = lowering.lengths or lowering.truths
-        # Once re has another name, any object may be it.
-        lowering.regex = lowering.alike and ("_regex" in before or shape.renames(nodes, "re"))
-        # A statement's own variable of a server's name hides the server, as it would in Python.
-        lowering.names = names - shape.bound(nodes) if names else names
-        if lowering.natural:
-            lowering.learn(nodes, functions, before)
+        lowering = _Lowering(source, dialect, surroundings)
         lowering.visit(tree)
         lowering.define()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -102,8 +87,9 @@ def lower(
 class _Lowering(ast.NodeVisitor):
     """Edits a statement's text as it visits the nodes."""
 
-    def __init__(self, source: str, dialect: Dialect) -> None:
+    def __init__(self, source: str, dialect: Dialect, surroundings: Surroundings) -> None:
         self.source, self.text, self.dialect = source, EditedText(source), dialect
+        self.within = surroundings
         self.edit = self.text.edit
         self.writes, self.natural = dialect >= Dialect.WRITES, dialect >= Dialect.NATURAL
         self.faithful, self.alike = dialect >= Dialect.FAITHFUL, dialect >= Dialect.ALIKE
@@ -114,31 +100,11 @@ class _Lowering(ast.NodeVisitor):
         self._functions: list[bool] = []
         self._eaten: set[int] = set()
         self._bare: set[int] = set()
-        self.loads = self.lengths = self.enums = self.truths = False
-        self.regex = False
-        self.names: frozenset[str] = frozenset()
-        self.functions: frozenset[str] = frozenset()
-        self.caught: frozenset[str] = frozenset()
-        self.renamed: frozenset[str] = frozenset()
         self.values: dict[str, None] = {}
-        self.expressions = False
         self._called_names: set[int] = set()
         self._compared: set[int] = set()
         self._only_tested: set[int] = set()
         self._around_nodes: dict[int, tuple[str, str]] = {}
-
-    def learn(
-        self, nodes: Sequence[ast.AST], functions: frozenset[str], before: tuple[str, ...]
-    ) -> None:
-        """Look through a statement for what decides how parts of it are lowered."""
-        bound = {shape.binds(node) for node in nodes}
-        self.functions = functions - bound
-        self.renamed = shape.only_looped(nodes, functions & bound)
-        known = "re." in self.source or "_patterns" in before or self.regex
-        self.expressions = "re" not in bound and known
-        self.caught = frozenset(
-            node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name
-        )
 
     def define(self) -> None:
         """The job's functions that are values: the interpreter knows them in calls alone."""
@@ -327,20 +293,16 @@ class _Lowering(ast.NodeVisitor):
     def _lower(self, text: str) -> Lowered:
         """An expression of the statement, by itself."""
         if not self.natural:
-            had = (*["_len"] * self.lengths, *["_enum"] * self.enums)
-            return lower(text, had, self.names, dialect=self.dialect)
-        inner = _Lowering(text, self.dialect)
-        inner.loads, inner.lengths, inner.enums = self.loads, self.lengths, self.enums
-        inner.truths, inner.names, inner.functions = self.truths, self.names, self.functions
-        inner.expressions, inner.caught = self.expressions, self.caught
-        inner.renamed, inner.values = self.renamed, self.values
-        inner.regex = self.regex
+            had = (*["_len"] * self.within.lengths, *["_enum"] * self.within.enums)
+            return lower(text, had, self.within.servers, dialect=self.dialect)
+        inner = _Lowering(text, self.dialect, self.within)
+        inner.values = self.values
         inner.visit(tree_of(text))
         return inner.result() if inner.text.is_edited else Lowered(text)
 
     def visit_Name(self, node: ast.Name) -> None:
         """Builtins that the interpreter has not, and functions of the job that are no call."""
-        if node.id in self.renamed:
+        if node.id in self.within.looped:
             self.edit(self.text.start(node), self.text.end(node), f"{_LOOPED}{node.id}")
         elif isinstance(node.ctx, ast.Load) and node.id in stand_ins.BUILTINS:
             piece, name = stand_ins.BUILTINS[node.id]
@@ -351,13 +313,15 @@ class _Lowering(ast.NodeVisitor):
             name = stand_ins.ALIASES[node.id]
             self.edit(self.text.start(node), self.text.end(node), f"{_BUILT_IN}{name}")
         elif (
-            isinstance(node.ctx, ast.Load) and node.id == OUTCOME_UNKNOWN and node.id in self.names
+            isinstance(node.ctx, ast.Load)
+            and node.id == OUTCOME_UNKNOWN
+            and node.id in self.within.servers
         ):
             self.need("_unknown")
             self.edit(self.text.start(node), self.text.end(node), "holdfast_unknown")
         elif (
             isinstance(node.ctx, ast.Load)
-            and node.id in self.functions
+            and node.id in self.within.functions
             and id(node) not in self._called_names
         ):
             self.values[node.id] = None
@@ -367,7 +331,7 @@ class _Lowering(ast.NodeVisitor):
         """Attributes that a piece answers, and methods that are no call."""
         if not isinstance(node.ctx, ast.Load):
             self.visit(node.value)
-        elif isinstance(node.value, ast.Name) and node.value.id in self.names:
+        elif isinstance(node.value, ast.Name) and node.value.id in self.within.servers:
             self._server(node, node.value.id)
         elif self.natural and self._naturally(node):
             pass
@@ -393,14 +357,14 @@ class _Lowering(ast.NodeVisitor):
         elif node.attr == "lastgroup":
             self.need("_lastgroup")
             self._around(node.value, "holdfast_lastgroup(", self.text.end(node), read)
-        elif node.attr == "pattern" and self.expressions:
+        elif node.attr == "pattern" and self.within.expressions:
             self.need("_patterns")
             self._around(node.value, "holdfast_written(", self.text.end(node), ")")
-        elif owner in self.caught and node.attr in stand_ins.OF_CAUGHT:
+        elif owner in self.within.caught and node.attr in stand_ins.OF_CAUGHT:
             self.need("_caught")
             head = f"holdfast_caught({owner}, {node.attr!r}"
             self.edit(self.text.start(node), self.text.end(node), head + read)
-        elif owner == "re" and self.expressions and node.attr in expressions.NUMBERS:
+        elif owner == "re" and self.within.expressions and node.attr in expressions.NUMBERS:
             number = expressions.NUMBERS[node.attr]
             self.edit(self.text.start(node), self.text.end(node), number)
         else:
@@ -443,7 +407,7 @@ class _Lowering(ast.NodeVisitor):
             self._eaten.update(id(argument) for argument in node.args)
         if self.natural:
             self._prepared(node)
-        loads = self.loads and shape.opens(node)
+        loads = self.within.files and shape.opens(node)
         listed = id(node) not in self._eaten and shape.called_name(node) in stand_ins.LISTED
         if loads:
             self.need("_opened")
@@ -461,7 +425,7 @@ class _Lowering(ast.NodeVisitor):
         if isinstance(function, ast.Name):
             self._called_names.add(id(function))
         read = None
-        if self.expressions:
+        if self.within.expressions:
             read = expressions.expression(node, faithful=self.faithful)
         if read is not None:
             pattern, flags = read
@@ -483,15 +447,22 @@ class _Lowering(ast.NodeVisitor):
     def _takes_data(self, function: ast.expr) -> bool:
         """Whether it is ``finish``, a tool, or a method of a server."""
         if isinstance(function, ast.Attribute):
-            return isinstance(function.value, ast.Name) and function.value.id in self.names
-        return isinstance(function, ast.Name) and function.id in self.functions - stand_ins.OF_NODES
+            return isinstance(function.value, ast.Name) and function.value.id in self.within.servers
+        return (
+            isinstance(function, ast.Name)
+            and function.id in self.within.functions - stand_ins.OF_NODES
+        )
 
     def visit_Await(self, node: ast.Await) -> None:
         """A call of the job is answered when it is made."""
         call = node.value
         function = call.func if isinstance(call, ast.Call) else None
         owner = function.value if isinstance(function, ast.Attribute) else function
-        if self.natural and isinstance(owner, ast.Name) and owner.id in self.functions | self.names:
+        if (
+            self.natural
+            and isinstance(owner, ast.Name)
+            and owner.id in self.within.functions | self.within.servers
+        ):
             self.edit(self.text.start(node), self.text.start(call), "")
         self.visit(call)
 
@@ -521,7 +492,7 @@ class _Lowering(ast.NodeVisitor):
 
     def visit_Compare(self, node: ast.Compare) -> None:
         """``type(e) is ValueError``: of a caught exception, whose class is another object there."""
-        if self.caught and self.faithful:
+        if self.within.caught and self.faithful:
             sides = (node.left, *node.comparators)
             if any(shape.names_of(side) & stand_ins.EXCEPTIONS for side in sides):
                 self._compared.update(id(side) for side in sides if shape.is_of_one(side, "type"))
@@ -534,7 +505,7 @@ class _Lowering(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _tested(self, *tests: ast.expr) -> None:
-        for test in tests if self.truths else ():
+        for test in tests if self.within.truths else ():
             if isinstance(test, ast.BoolOp):
                 self._only_tested.add(id(test))
                 self._tested(*test.values)
@@ -547,7 +518,7 @@ class _Lowering(ast.NodeVisitor):
         pairs = list(pairwise(node.values))
         joints = [self.source[self.text.end(a) : self.text.start(b)] for a, b in pairs]
         if (
-            not (self.truths and self.alike)
+            not (self.within.truths and self.alike)
             or id(node) in self._only_tested
             or not any(
                 isinstance(one, (*stand_ins.OBJECTS, ast.BoolOp)) for one in node.values[:-1]
@@ -600,13 +571,13 @@ class _Lowering(ast.NodeVisitor):
                 wanted = stand_ins.OPENS
             if self.natural:
                 wanted = self._natural_call(node, function.id) or wanted
-        if self.lengths and isinstance(function, ast.Name) and function.id == "len":
+        if self.within.lengths and isinstance(function, ast.Name) and function.id == "len":
             wanted = ("_len", "holdfast_len", frozenset())
         if id(node) in self._compared:
             wanted = ("_types", "holdfast_type", frozenset())
-        if self.truths and isinstance(function, ast.Name) and function.id == "bool":
+        if self.within.truths and isinstance(function, ast.Name) and function.id == "bool":
             wanted = ("_truth", "holdfast_bool", frozenset())
-        if self.enums and isinstance(function, ast.Name) and function.id == "isinstance":
+        if self.within.enums and isinstance(function, ast.Name) and function.id == "isinstance":
             wanted = ("_enum", "holdfast_isinstance", frozenset())
         if isinstance(function, ast.Name) and wanted and (not wanted[2] or wanted[2] & keywords):
             self.need(wanted[0])
@@ -628,7 +599,7 @@ class _Lowering(ast.NodeVisitor):
     ) -> None:
         of_type = isinstance(function.value, ast.Name) and function.value.id in stand_ins.TYPES
         unbound = of_type and function.attr in stand_ins.METHODS
-        if isinstance(function.value, ast.Name) and function.value.id in self.names:
+        if isinstance(function.value, ast.Name) and function.value.id in self.within.servers:
             self._called(node, f"{SERVER_CALL}({function.value.id!r}, {function.attr!r}")
             return
         answered = stand_ins.METHOD_CALLS.get(function.attr)
@@ -640,7 +611,7 @@ class _Lowering(ast.NodeVisitor):
             answered = stand_ins.NATURAL_METHODS.get(function.attr, answered)
             if self.faithful:
                 answered = stand_ins.FAITHFUL_METHODS.get(function.attr, answered)
-            if self.regex:
+            if self.within.regex:
                 answered = stand_ins.REGEX_METHODS.get(function.attr, answered)
             if function.attr == "read_text" and node.args and not of_type:
                 answered = ("_reads", "holdfast_reads_text", "")
