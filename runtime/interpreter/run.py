@@ -22,7 +22,6 @@ Python session.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -46,7 +45,6 @@ from runtime.base.digests import digest_of
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.os_values import VIRTUAL_ROOT
 from runtime.base.redaction.computed import without_keys
-from runtime.base.values import Value
 from runtime.context.contract import server_type
 from runtime.interpreter import (
     checker,
@@ -60,15 +58,15 @@ from runtime.interpreter import (
     typecheck,
 )
 from runtime.interpreter.bounds import NO_KEY, TOO_LARGE, too_large
-from runtime.interpreter.definitions import NO_DEFINITIONS, Definitions
 from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.echo import echo
-from runtime.interpreter.executions import ExceptionInfo, TypeInfo
+from runtime.interpreter.executions import ExceptionInfo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Host, NotHandled, ReturnValue
 from runtime.interpreter.lowering import Lowered, lower
 from runtime.interpreter.objections import explained
 from runtime.interpreter.processor_time import Stopwatch, watchdog
+from runtime.interpreter.session import Session
 from runtime.interpreter.supplied import pure
 from runtime.interpreter.verdicts import (
     KEEPING,
@@ -81,7 +79,7 @@ from runtime.interpreter.verdicts import (
     exception_of,
 )
 
-__all__ = ["InterpreterDrift", "Session", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
+__all__ = ["InterpreterDrift", "StatementRun", "Stretch", "Verdict", "VerdictStatus"]
 
 _EXCEPTIONS = frozenset(get_args(ExcType))
 _AS_MONTY = {OUTCOME_UNKNOWN: "binascii.Incomplete"}
@@ -117,61 +115,6 @@ The first time may be chance. A stretch that comes to its end, or to a verdict, 
 _CRASHES_KNOWN = 1000
 # A number of calls that is never reached: a replay is cut only where the record was.
 _UNCUT = -1
-
-
-class SavedSession(Value):
-    """What a checkpoint has of a session: ``session`` is its dump in base64, ``supplied`` what it
-    was supplied, the rest its namespace.
-    """
-
-    session: str | None = None
-    supplied: tuple[str, ...] = ()
-    variables: dict[str, TypeInfo]
-    handles: dict[str, str]
-    definitions: Definitions = NO_DEFINITIONS
-    aliases: tuple[tuple[str, str], ...] = ()
-    scheme: int = namespace.SHORT
-
-
-@dataclass(frozen=True)
-class Session:
-    """The interpreter between statements: its dump (None before the first statement), its
-    namespace, and what it was supplied.
-    """
-
-    dump: bytes | None = None
-    names: namespace.Namespace = namespace.EMPTY
-    pieces: tuple[str, ...] = ()
-
-    def saved(self) -> SavedSession:
-        """For a checkpoint."""
-        return SavedSession(
-            session=None if self.dump is None else base64.b64encode(self.dump).decode(),
-            supplied=self.pieces,
-            variables=dict(self.names.variables),
-            handles=dict(self.names.handles),
-            definitions=self.names.definitions,
-            aliases=self.names.aliases,
-            scheme=self.names.scheme,
-        )
-
-    @classmethod
-    def restored(cls, saved: SavedSession) -> Session:
-        """The session that was saved.
-
-        Raises:
-            binascii.Error: if its dump is no base64.
-        """
-        # A session that has run nothing was begun by no scheme: it begins by today's.
-        names = namespace.Namespace(
-            variables=saved.variables,
-            handles=saved.handles,
-            definitions=saved.definitions,
-            aliases=saved.aliases,
-            scheme=namespace.WHOLE if saved.session is None else saved.scheme,
-        )
-        dump = None if saved.session is None else base64.b64decode(saved.session, validate=True)
-        return cls(dump=dump, names=names, pieces=saved.supplied)
 
 
 @dataclass(frozen=True)

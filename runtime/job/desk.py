@@ -17,7 +17,7 @@ from runtime.history.events import is_shown
 from runtime.history.log import EventLog
 from runtime.history.properties import ALL_PROPERTIES, USER_MESSAGES_PINNED
 from runtime.interpreter.hands import Outputs
-from runtime.interpreter.run import SavedSession, Session
+from runtime.interpreter.session import SavedSession, Session
 from runtime.job.places import Places, SavedPlaces
 from runtime.job.saved_prompt import SavedReply, restored_replies, saved_replies
 from runtime.job.surface import SavedSurface, Surface

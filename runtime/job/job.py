@@ -38,7 +38,7 @@ from runtime.history.events import (
 from runtime.history.log import EventLog
 from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.executions import Execution, ExecutionStatus
-from runtime.interpreter.run import Session
+from runtime.interpreter.session import Session
 from runtime.interpreter.spawning import SpawnRequest, Wish
 from runtime.job.condensed import CondensationOutcome
 from runtime.job.condensing import Condensing, SavedCondensing, SummaryTask

@@ -26,7 +26,8 @@ from runtime.interpreter.executions import (
 )
 from runtime.interpreter.host import Answer, Effect, EffectKind
 from runtime.interpreter.job_host import Finished, JobHost
-from runtime.interpreter.run import Session, StatementRun, Stretch, Verdict, VerdictStatus
+from runtime.interpreter.run import StatementRun, Stretch, Verdict, VerdictStatus
+from runtime.interpreter.session import Session
 from runtime.interpreter.spawning import Lend
 from runtime.interpreter.verdicts import Checked
 from runtime.job.desk import Desk

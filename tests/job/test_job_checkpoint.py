@@ -18,7 +18,7 @@ from plain_loop import PlainLoop, TurnState, count, statements
 from runtime.base.digests import digest_of
 from runtime.base.errors import InputError
 from runtime.history.codec import event_to_json
-from runtime.interpreter.run import SavedSession
+from runtime.interpreter.session import SavedSession
 from runtime.job import checkpoint
 from runtime.job.job import Job
 from tests.tiers.tiers import examples
