@@ -79,16 +79,6 @@ of a service.
 
 _KILLED: Final = re.compile(r"\(signal: 9 ")
 
-CRASHES: Final = 2
-"""So many processes that end at one place in a row, of themselves, are the statement's doing."""
-
-KILLS: Final = 8
-"""The same for those that were killed from outside, or that were gone when they were asked.
-
-What a statement takes is bounded within its process: whoever kills one wants memory for the
-machine. A statement that has its process killed all the same does not hold its job for ever.
-"""
-
 
 class InterpreterStopped(Exception):
     """The interpreter's process was told to end, as the whole worker is.

@@ -23,7 +23,6 @@ Python session.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -58,6 +57,7 @@ from runtime.interpreter import (
     typecheck,
 )
 from runtime.interpreter.bounds import NO_KEY, TOO_LARGE, too_large
+from runtime.interpreter.crashes import Crashes, Place
 from runtime.interpreter.dialect import Dialect
 from runtime.interpreter.echo import echo
 from runtime.interpreter.executions import ExceptionInfo
@@ -105,14 +105,7 @@ CALLS_PER_STRETCH = 100
 two changes of the process.
 """
 
-_crashes: Counter[tuple[str, str, int, bool]] = Counter()
-"""How often in a row an interpreter ended at a stretch: a seed, a statement, the number of the
-stretch, and whether it was killed from outside.
-
-The first time may be chance. A stretch that comes to its end, or to a verdict, counts anew.
-"""
-# A bound for a worker of months; forgetting a count costs a statement one more try.
-_CRASHES_KNOWN = 1000
+_crashes = Crashes()
 # A number of calls that is never reached: a replay is cut only where the record was.
 _UNCUT = -1
 
@@ -323,9 +316,9 @@ class StatementRun:
         try:
             made = self._made(answer, bounds)
         except _TakenBack:
-            self._forget_crashes()
+            _crashes.forget(self._place)
             raise
-        self._forget_crashes()
+        _crashes.forget(self._place)
         return made
 
     def _made(self, answer: Answer | None, bounds: _Bounds) -> tuple[Effect | None, bytes | None]:
@@ -419,25 +412,18 @@ class StatementRun:
                 raise pool.NoVerdict(
                     f"the interpreter had too little processor time to answer: {error}"
                 ) from error
-            if len(_crashes) > _CRASHES_KNOWN:
-                _crashes.clear()
             killed = pool.was_killed(error)
-            _crashes[*self._place, killed] += 1
             # Once may be the machine's doing: the task is tried again. Twice at one place is the
             # statement's. Who kills from outside, as the kernel does for want of memory, may well
             # do so twice.
-            if _crashes[*self._place, killed] < (pool.KILLS if killed else pool.CRASHES):
+            if not _crashes.is_the_statements(self._place, killed=killed):
                 raise pool.NoVerdict(f"the interpreter's process ended: {error}") from error
             raise _TakenBack(VerdictStatus.CRASHED, KILLED if killed else "") from error
 
     @property
-    def _place(self) -> tuple[str, str, int]:
+    def _place(self) -> Place:
         """What the ends of interpreters are counted by."""
         return self.seed, self.source, self._stretches
-
-    def _forget_crashes(self) -> None:
-        for killed in (True, False):
-            _crashes.pop((*self._place, killed), None)
 
     def _loaded(self, session: MontySession) -> SyncSnapshot | None:
         """The session as the last stretch left it: the suspended statement, or None before the

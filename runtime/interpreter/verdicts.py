@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from runtime.base.values import Compact
 from runtime.interpreter import output, pool
+from runtime.interpreter.crashes import KILLS
 from runtime.interpreter.executions import ExceptionInfo
 
 _UNDONE = "The variables and context objects are as they were before the statement."
@@ -156,7 +157,7 @@ def _told(verdict: Verdict) -> tuple[str, str]:
                 ),
             )
         case _ if verdict.detail == KILLED:
-            told = f"the interpreter's process was killed in the statement, {pool.KILLS} times"
+            told = f"the interpreter's process was killed in the statement, {KILLS} times"
             return "RuntimeError", told
         case _:
             return "RuntimeError", "the interpreter's process crashed in the statement, twice"

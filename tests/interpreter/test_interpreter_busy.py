@@ -17,6 +17,7 @@ from plain_loop import PlainLoop, Run, statements
 from pydantic_monty import MontySession
 
 from runtime.interpreter import checker, pool, run
+from runtime.interpreter.crashes import KILLS
 from runtime.interpreter.executions import ExecutionStatus
 from runtime.interpreter.job_host import JobHost
 from runtime.interpreter.objections import NO_OBJECTION
@@ -154,8 +155,8 @@ def test_who_kills_from_outside_makes_no_verdict(
     the next time counts anew.
     """
     source = COMPUTES + f"  # {workspace}"
-    on_checkout += [_killed] * pool.KILLS
-    for _ in range(pool.KILLS - 1):
+    on_checkout += [_killed] * KILLS
+    for _ in range(KILLS - 1):
         with pytest.raises(pool.NoVerdict, match="the interpreter's process ended"):
             PlainLoop(workspace, statements(source), tasks=1).run()
     loop = PlainLoop(workspace, statements(source, "print(1)")).run()
