@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -19,14 +18,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from runtime.sandbox import supervise
-from runtime.sandbox.command import SETUP_VARIABLE, Command, Finished, Limits, Place, SandboxFailed
+from runtime.sandbox import inside, supervise
+from runtime.sandbox.command import Command, Finished, Place, SandboxFailed
 from runtime.sandbox.following import readable, run
 from runtime.sandbox.process_groups import ProcessGroup
-from runtime.sandbox.system import described, search_path
+from runtime.sandbox.system import described
 from runtime.sandbox.watching import Watch, descendants
-
-_SHELL = next((path for path in ("/bin/bash", "/usr/bin/bash") if Path(path).exists()), "/bin/sh")
 
 
 class Bare:
@@ -169,28 +166,15 @@ def _order(
     command: Command, place: Place, home: Path, script: Path, group: ProcessGroup | None
 ) -> dict[str, object]:
     environment = {
-        "PATH": search_path(None if place.setup is None else str(place.setup)),
+        **inside.variables(None if place.setup is None else str(place.setup)),
         "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
         "TMPDIR": str(home),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        **({} if place.setup is None else {SETUP_VARIABLE: str(place.setup)}),
         **command.env,
     }
     return {
-        "argv": [_SHELL, str(script)],
+        "argv": [inside.SHELL, str(script)],
         "env": environment,
         "directory": str(place.directory),
-        "limits": _kernel_limits(command.limits),
+        "limits": list(inside.kernel_limits(command.limits).items()),
         "group": None if group is None else str(group.entrance),
     }
-
-
-def _kernel_limits(limits: Limits) -> list[tuple[int, int]]:
-    return [
-        (resource.RLIMIT_DATA, limits.memory_bytes),
-        (resource.RLIMIT_FSIZE, limits.file_bytes),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 4096),
-    ]

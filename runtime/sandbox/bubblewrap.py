@@ -25,10 +25,9 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from runtime.sandbox import system, system_calls
+from runtime.sandbox import inside, system, system_calls
 from runtime.sandbox.command import (
     SETUP_ROOT,
-    SETUP_VARIABLE,
     Command,
     Finished,
     Limits,
@@ -45,7 +44,6 @@ GO = "/run/holdfast/go"
 SCRIPT = "/run/holdfast/command"
 STDIN = "/run/holdfast/stdin"
 _START = f'[ -s {GO} ] && read -r word && [ "$word" = go ] && exec "$0" {SCRIPT} < {STDIN}'
-_SHELL = next((path for path in ("/bin/bash", "/usr/bin/bash") if Path(path).exists()), "/bin/sh")
 
 
 def installed() -> Path | None:
@@ -239,7 +237,7 @@ class _Started:
 
 def command_line(binary: str, arguments: int) -> list[str]:
     """How bubblewrap is started, its own arguments in a descriptor. Its children have this too."""
-    return [binary, "--args", str(arguments), "--", "/bin/sh", "-c", _START, _SHELL]
+    return [binary, "--args", str(arguments), "--", "/bin/sh", "-c", _START, inside.SHELL]
 
 
 def _start(binary: Path, command: Command, place: Place) -> _Started:
@@ -346,31 +344,23 @@ def _workspace(place: Place) -> Iterator[str]:
 
 def _environment(command: Command, place: Place) -> dict[str, str]:
     return {
-        "PATH": system.search_path(None if place.setup is None else SETUP_ROOT),
+        **inside.variables(None if place.setup is None else SETUP_ROOT),
         "HOME": "/tmp",
         "USER": system.USER,
         "LOGNAME": system.USER,
-        "SHELL": _SHELL,
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
+        "SHELL": inside.SHELL,
         "TMPDIR": "/tmp",
-        "PYTHONDONTWRITEBYTECODE": "1",
         # It finds them by tracing its own process, which the filter refuses.
         "ASAN_OPTIONS": "detect_leaks=0",
-        **({} if place.setup is None else {SETUP_VARIABLE: SETUP_ROOT}),
         **command.env,
     }
 
 
 def _kernel_limits(limits: Limits) -> dict[int, int]:
     return {
-        # What is written to, not what is reserved: V8, Go and Java reserve far more than they use.
-        resource.RLIMIT_DATA: limits.memory_bytes,
+        **inside.kernel_limits(limits),
         # The sandbox's own first process is one.
         resource.RLIMIT_NPROC: limits.processes + 1,
-        resource.RLIMIT_FSIZE: limits.file_bytes,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NOFILE: 4096,
         resource.RLIMIT_MEMLOCK: 1024 * 1024,
         resource.RLIMIT_MSGQUEUE: 0,
     }
