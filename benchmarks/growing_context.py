@@ -9,9 +9,9 @@ the prompt.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,12 +128,15 @@ async def _alone(calls: int, path: Path) -> list[Grown]:
 
 
 def main() -> None:
-    """Measure and print the table, as JSON with ``--json``."""
-    numbers = [int(text) for text in sys.argv[1:] if text.isdigit()]
-    calls = numbers[0] if numbers else CALLS
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("calls", nargs="?", type=int, default=CALLS)
+    parser.add_argument("--json", action="store_true", help="print each call's figures as JSON")
+    options = parser.parse_args()
+    calls = options.calls
     with tempfile.TemporaryDirectory() as folder:
         grown = asyncio.run(_alone(calls, Path(folder)))
-    if "--json" in sys.argv:
+    if options.json:
         print(json.dumps([vars(one) for one in grown]))
         return
     # With the 53rd call, at which a transcript that is passed whole outgrows a history.

@@ -4,16 +4,17 @@ benchmarks.long_statements [STATEMENTS]``.
 Each statement uses 0.8 s of the interpreter, so to replay all of them would take minutes, where a
 workflow task has one. The job goes on in another run before its statements amount to a quarter of
 that. ``holdfast run`` is killed with ``kill -9`` after half of the statements and given again; what
-the table tells is out of the server's histories, each of which is replayed and timed.
+the table tells is out of the server's histories, each of which is replayed and timed. ``--write
+docs/benchmarks.md`` puts it there.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHistory
 
-from benchmarks.blocks import write_block
+from benchmarks.blocks import hand_over
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.base.home import Home
@@ -37,7 +38,7 @@ from tests.workflow.stage import events_of, replayer
 STATEMENTS = 200
 SECONDS = 0.8
 BATCH = "long"
-DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+BLOCK = "long"
 
 
 @dataclass(frozen=True)
@@ -169,19 +170,19 @@ async def _history(client: Client, run: str) -> WorkflowHistory:
 
 
 def main() -> None:
-    """Measure and print the table; ``--write`` puts it into docs/benchmarks.md too."""
-    numbers = [int(text) for text in sys.argv[1:] if text.isdigit()]
-    statements = numbers[0] if numbers else STATEMENTS
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("statements", nargs="?", type=int, default=STATEMENTS)
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hold") as folder:
         home = Path(folder)
         try:
-            run_job(home, statements, calibrated(SECONDS))
-            found = asyncio.run(told(home, statements))
+            run_job(home, options.statements, calibrated(SECONDS))
+            found = asyncio.run(told(home, options.statements))
         finally:
             _wait(holdfast(home, ["down"], home / "down", {}))
-    print(found.table())
-    if "--write" in sys.argv:
-        write_block(DOCUMENT, "long", found.table())
+    hand_over(found.table(), BLOCK, options.write)
 
 
 if __name__ == "__main__":
