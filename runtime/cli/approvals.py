@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def command(target: Target = ANY_SERVER, store: Store = None, json: Json = False) -> None:
     """List the calls that wait for approval.
 
-    It reads the archive; where the server is in reach, jobs that were ended in Temporal itself are
-    left out, of whose ends the archive has nothing. 'holdfast approve JOB@N.CALL' and 'holdfast
-    reject JOB@N.CALL', with what stands before a call here, answer that call alone.
+    It reads the archive; where the server is in reach, jobs are left out that were ended in
+    Temporal itself, whose end the archive does not have. 'holdfast approve JOB@N.CALL' and
+    'holdfast reject JOB@N.CALL', with what stands before a call here, answer that call alone.
 
     Exit code 4: what some job asks cannot be read; the others are listed.
     """

@@ -20,7 +20,7 @@ def command(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Approve the call that a job waits with.
+    """Approve the call that a job waits to make.
 
     The job goes on as soon as a worker has it. Who approved, and when, is archived.
     """

@@ -48,10 +48,10 @@ def command(
 ) -> None:
     """Serve prompts and replies to Temporal's web UI, until Ctrl-C.
 
-    In place of references, and with HOLDFAST_ENCRYPTION_KEYS of what is encrypted, to those who
-    send the token: 'temporal --codec-endpoint URL --codec-auth "Bearer TOKEN" workflow show', or
-    the UI's data encoder settings, which then say to include credentials, once it was entered at
-    URL/login.
+    They take the place of references to the archive, and with HOLDFAST_ENCRYPTION_KEYS that of what
+    is encrypted, for those who send the token: 'temporal --codec-endpoint URL --codec-auth "Bearer
+    TOKEN" workflow show', or the UI's data encoder settings, which then say to include credentials,
+    once the token was entered at URL/login.
     """
     from runtime.cli._codec_server import make_server
     from runtime.cli._codec_token import new_token, token_of

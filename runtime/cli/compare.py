@@ -57,10 +57,10 @@ def command(
 ) -> None:
     """Show where two timelines part, or how two batches differ.
 
-    And how each ended. The turns they share, the first statement that differs, the first whose
-    outcome differs. Of two batches: the jobs of the same ids, in pairs; the means of score,
-    success, cost, tokens, turns and seconds, and their difference with its 95 % interval (Student's
-    paired t). It reads the archive alone.
+    Of two timelines it shows the turns that they share, the first statement that differs, the first
+    whose outcome differs, and how each ended. Of two batches: the jobs of the same ids, in pairs;
+    the means of score, success, cost, tokens, turns and seconds, and their difference with its 95 %
+    interval (Student's paired t). It reads the archive alone.
     """
     from runtime.archive.timelines import parting
     from runtime.base.errors import InputError, NotFound

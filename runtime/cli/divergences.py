@@ -14,8 +14,8 @@ from runtime.cli.output import json_document, say
 def command(job: Job, run: Run = None, store: Store = None, json: Json = False) -> None:
     """List where a replay differs from its record.
 
-    The first difference first, causes before effects; of texts the lines that differ, '-' as
-    recorded, '+' as it is now. It reads the archive alone. Exit code 4 if there is any.
+    The earliest comes first, and causes before effects; of texts the lines that differ are shown,
+    '-' as recorded, '+' as it is now. It reads the archive alone. Exit code 4 if there is any.
     """
     from runtime.archive.catalog import find_job
     from runtime.archive.divergences import replay_of

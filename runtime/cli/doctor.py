@@ -19,9 +19,9 @@ def command(target: Target = ANY_SERVER, store: Store = None, json: Json = False
 
     Versions, the state directory's files and key, the archive's store (by writing an object,
     reading it, and being refused to overwrite it), room, what is kept of workspaces, interpreter,
-    sandbox, providers' keys, and the Temporal server with its namespace and clock. With the same
-    options and variables as a worker's, it needs what that needs. Exit code 1 if a job could not
-    run; warnings are no failures.
+    sandbox, providers' keys, and the Temporal server with its namespace and clock. Given the
+    options and variables of a worker, it asks for what that worker needs. Exit code 1 if a job
+    could not run; warnings are no failures.
     """
     import asyncio
 

@@ -30,10 +30,10 @@ def command(
 ) -> None:
     """Prepare a namespace of a Temporal server.
 
-    Makes it if there is none, and registers the search attributes by which jobs are found. What is
-    there already stays; given again, it does nothing. It tells whether the server keeps the rates
-    of task queues that 'limits:' of a jobs file needs. The embedded server prepares itself. Exit
-    code 1 if the server refused something, which is told.
+    It makes the namespace if there is none, and registers the search attributes by which jobs are
+    found. What is there already stays; the command can be given again and then does nothing. It
+    tells whether the server keeps the rates of task queues that 'limits:' of a jobs file needs. The
+    embedded server prepares itself. Exit code 1 if the server refused something, which is told.
     """
     import asyncio
     from datetime import timedelta

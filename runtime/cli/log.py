@@ -1,4 +1,4 @@
-"""``holdfast log``: the turns of a job, a line each."""
+"""``holdfast log``: the turns of a job, one line for each."""
 
 from __future__ import annotations
 
@@ -58,11 +58,12 @@ def command(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Show a job's model calls, a line each.
+    """Show a job's model calls, one line for each.
 
-    Of a turn: the statement's first line, its outcome, tokens, cost and time; before it the calls
-    by which a model wrote summaries for its prompt, and what was forgotten. It reads the archive;
-    of an open job it also says what that does now, or waits for, where the server is in reach.
+    A turn's line has the statement's first line, its outcome, tokens, cost and time; before it
+    stand the calls by which a model wrote summaries for its prompt, and what was forgotten. It
+    reads the archive; where the server is in reach, it also says what an open job does now, or
+    waits for.
     """
     from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive

@@ -38,7 +38,7 @@ def command(
 ) -> None:
     """List jobs: status, turns, tokens, cost.
 
-    It reads the archive: a job stands in it from its first turn on, and is open until it has ended.
+    It reads the archive: a job is there from its first turn on, and is open until it has ended.
     """
     import asyncio
 

@@ -17,10 +17,10 @@ def command(
 ) -> None:
     """Pause jobs until they are resumed.
 
-    None of their turns begins until 'holdfast resume'.
-    A model call or a statement that runs goes on to its end. A job that is paused holds no worker,
-    and the time is not worked for it; a deadline goes on. With --batch, no other job of the batch
-    begins either.
+    None of their turns begins until 'holdfast resume'. A model call or a statement that runs goes
+    on to its end. A job that is paused holds no worker, and its wall budget does not count the
+    time; a deadline comes nearer all the same. With --batch, no other job of the batch begins
+    either.
     """
     named = Named(job, batch, where)
     # Behind the check: it takes longer than that.

@@ -21,7 +21,7 @@ def command(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Reject the call that a job waits with.
+    """Reject the call that a job waits to make.
 
     Its statement gets a PermissionError with the reason, and the job goes on.
     """

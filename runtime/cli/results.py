@@ -1,4 +1,4 @@
-"""``holdfast results``: what came of the jobs of a batch, a row a job."""
+"""``holdfast results``: what came of the jobs of a batch, one row for each."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def command(
     target: Target = ANY_SERVER,
     store: Store = None,
 ) -> None:
-    """Show what came of the jobs of a batch, a row a job.
+    """Show what came of the jobs of a batch, one row for each.
 
-    Its status and the reason, the result, turns, tokens, cost, seconds from its first call to its
-    end, model, score, and how often it was begun anew. It reads the archive alone; where the
-    server is in reach, jobs that run or wait are told as such.
+    A row has the status and the reason, the result, turns, tokens, cost, seconds from the first
+    call to the end, model, score, and how often the job was begun anew. It reads the archive alone;
+    where the server is in reach, jobs that run or wait are shown as such.
     """
     import asyncio
 

@@ -52,7 +52,7 @@ def command(
     priority, who is told of ends, and its budget: what was spent of that stays spent.
 
     Jobs that succeeded or have not ended, sub-jobs and forks are refused; with --batch or --where
-    they are passed over. The same command again starts none twice that waits or runs. It works on
+    they are passed over. The same command again starts no job twice that waits or runs. It works on
     no job itself: that needs a worker.
     """
     import asyncio

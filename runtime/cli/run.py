@@ -98,12 +98,12 @@ def command(
     The first Ctrl-C lets calls in flight end, the second stops at once; both leave the jobs
     resumable.
 
-    A few jobs are worked on in this process. In others that it starts are a hundred or more, any
-    with --workers above 1, and those that run programs which could kill a worker: tools, MCP
-    servers, checks, commands without a sandbox. So it is also where --address names a server: a
-    'holdfast worker' elsewhere may help, or go on when this command is gone. Then the archive must
-    be in reach of both: name one (in the jobs file, with --store or HOLDFAST_STORE) that is, such
-    as s3://BUCKET/PREFIX. Without, it is a directory of this machine.
+    A few jobs are worked on in this process. It starts others for a hundred jobs or more, for any
+    with --workers above 1, and for jobs that run programs which could kill a worker: tools, MCP
+    servers, checks, commands without a sandbox. The same holds where --address names a server;
+    there a 'holdfast worker' elsewhere may help, or go on when this command is gone. Then both must
+    reach the archive: name one that they do (in the jobs file, with --store or HOLDFAST_STORE),
+    such as s3://BUCKET/PREFIX. Without, it is a directory of this machine.
 
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 4: the
     archive was removed while they ran; 130: interrupted.

@@ -29,8 +29,8 @@ def command(
 ) -> None:
     """Send a message to a running job, or to several.
 
-    Its model reads it at the next turn, or after other messages for which
-    that had no more room.
+    Its model reads it at the next turn; or later, where that turn has no room for it beside the
+    messages that came before.
     """
     several = batch is not None or where is not None
     if len(job_and_text) != (1 if several else 2):

@@ -67,7 +67,7 @@ def command(
     """Print what the model was shown at a turn.
 
     The whole prompt as text, or the part of the turn that --part names. It reads the archive alone.
-    All headings have one number of dashes, which no line of a text has that looks like a heading.
+    All headings have the same number of dashes, which no line of a text has that looks like one.
 
     \b
     prompt         what the model was shown, as text (the default)
@@ -80,8 +80,8 @@ def command(
     namespace      the variables as they stood
     nodes          the nodes as they stood
     events         what happened to the context since the call before
-    forgotten      what the prompt shows no more, and what stands there
-    attempts       the attempts, and how those that failed did
+    forgotten      what the prompt no longer shows, and what stands in its place
+    attempts       the attempts, and how the failed ones failed
     chunks         when each piece of the reply arrived, and its size
     """
     if json and part in RAW:

@@ -232,7 +232,7 @@ class ShownTurn:
         return list(step.events)
 
     def attempts(self) -> list[dict[str, Any]]:
-        """The turn's attempts, and how those that failed did."""
+        """The turn's attempts, and how the failed ones failed."""
         answered = self._answered()
         rows: list[dict[str, Any]] = []
         for attempt in self.archive.attempts(self.run, self.turn):

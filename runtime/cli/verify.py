@@ -86,10 +86,10 @@ def command(
 ) -> None:
     """Prove that nothing in a job's archive was altered or lost.
 
-    Every object, the chain, each request put together anew; what should be there by Temporal's list
-    and histories, where those are in reach, or by a head that was kept. Exit code 4 if anything is
-    damaged or gone. It says what outside the archive vouches for the chain: Temporal's history, a
-    signature, object lock, a kept head, or nothing.
+    It checks every object, the chain, and each request, which it puts together anew; and whether
+    all is there that should be, by Temporal's list and histories, where those are in reach, or by a
+    head that was kept. Exit code 4 if anything is damaged or gone. It says what outside the archive
+    vouches for the chain: Temporal's history, a signature, object lock, a kept head, or nothing.
     """
     if job is not None and (every or against is not None):
         option = "--all" if every else "--against"

@@ -27,10 +27,11 @@ def command(
 ) -> None:
     """Watch a batch until it ends.
 
-    How many jobs stand how, what was spent, the rate of turns and tokens over the last minute, the
-    jobs that run for longest, and the newest errors by kind. It asks the batch, and of its open
-    jobs a few at a time: five thousand are watched as five are. Ctrl-C leaves the batch alone.
-    Where no server runs it tells once of the jobs that have begun, as the archive has them.
+    It shows how many jobs have each status, what was spent, the rate of turns and tokens over the
+    last minute, the jobs that have run longest, and the newest errors by kind. It asks the batch,
+    and a few of its open jobs at a time: watching five thousand takes no more than watching five.
+    Ctrl-C leaves the batch alone. Where no server runs it shows once the jobs that have begun, as
+    the archive has them.
 
     Exit code 0: all jobs succeeded; 1: some did not; 3: a budget stopped some; 130: interrupted.
     """

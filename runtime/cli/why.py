@@ -35,11 +35,11 @@ def command(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Tell why a text stands in a prompt, or no more.
+    """Tell why a text stands in a prompt, or no longer does.
 
-    Each part that holds it, with its event, statement or node and the turns that brought it in and
-    last changed it. With --gone, each that held it: when it was last shown, what took it out, and
-    where the archive has it.
+    It tells each part that holds it, with its event, statement or node and the turns that brought
+    it in and last changed it. With --gone, each part that held it: when it was last shown, what
+    took it out, and where the archive has it.
     """
     from runtime.archive.blame import blame
     from runtime.cli.blame import report

@@ -120,15 +120,14 @@ def command(
 
     It works on every open batch of the server whose archive is this worker's, and on jobs that were
     reset or forked; with --queue on the calls of such tools alone, for which it needs no provider's
-    key. With --roles, for which batches are started with HOLDFAST_ROLES too, only one with models
-    needs a provider's key, and only those with tools or sandboxes run programs.
+    key. With --roles only a worker with models needs a provider's key, and only workers with tools
+    or sandboxes run programs; batches must be started with HOLDFAST_ROLES then.
 
-    Workspaces, tools and scripts are taken from this machine, at the same paths as
-    where 'holdfast run' was given, and the provider's keys from this environment. On another
-    machine than theirs, HOLDFAST_KEY must be the key that the jobs were started with: the line in
-    the file 'key' of that state directory. Give --store or HOLDFAST_STORE if the batches do not
-    have their archive in the state directory: a batch whose archive is another one is left alone,
-    and said so.
+    Workspaces, tools and scripts are taken from this machine, at the same paths as on the one where
+    'holdfast run' was given, and the provider's keys from this environment. On another machine than
+    that, HOLDFAST_KEY must be the key that the jobs were started with: the line in the file 'key'
+    of that state directory. Give --store or HOLDFAST_STORE if the batches do not have their archive
+    in the state directory: a batch whose archive is another one is left alone, and this is told.
     """
     import asyncio
 
