@@ -10,16 +10,14 @@ line of the statement it came from.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
 from runtime.base.syntax import tree_of
 from runtime.interpreter import expressions, shape, stand_ins, supplied
 from runtime.interpreter.dialect import Dialect
-from runtime.interpreter.edited_text import EditedText
-from runtime.interpreter.supplied import generators
+from runtime.interpreter.lowered.classes import Classes
+from runtime.interpreter.lowered.imports import Imports
 from runtime.interpreter.surroundings import Surroundings
 
 CALLING = f"{supplied.PREFIX}job_"
@@ -35,10 +33,6 @@ arguments.
 """
 _MOST_CHARS = 200_000
 """Longer statements are run as they are: the parser would take long."""
-
-_ENUM = "holdfast_enum"
-_OF_ITS_PLACE = (ast.Await, ast.NamedExpr, ast.Yield, ast.YieldFrom)
-"""Expressions that mean something else in a function of their own."""
 
 
 @dataclass(frozen=True)
@@ -84,27 +78,19 @@ def lower(
     return lowering.result() if lowering.text.is_edited else as_it_is
 
 
-class _Lowering(ast.NodeVisitor):
-    """Edits a statement's text as it visits the nodes."""
+class _Lowering(Imports, Classes):
+    """All that is lowered: imports and classes, with what stands in them, and the rest here."""
 
     def __init__(self, source: str, dialect: Dialect, surroundings: Surroundings) -> None:
-        self.source, self.text, self.dialect = source, EditedText(source), dialect
-        self.within = surroundings
-        self.edit = self.text.edit
-        self.writes, self.natural = dialect >= Dialect.WRITES, dialect >= Dialect.NATURAL
-        self.faithful, self.alike = dialect >= Dialect.FAITHFUL, dialect >= Dialect.ALIKE
+        super().__init__(source, dialect, surroundings)
         self.keyword_calls = [stand_ins.KEYWORD_CALLS]
         self.keyword_calls += [stand_ins.WRITING_CALLS] * self.writes
         self.keyword_calls += [stand_ins.NATURAL_CALLS] * self.natural
-        self.pieces: dict[str, None] = {}
-        self._functions: list[bool] = []
         self._eaten: set[int] = set()
         self._bare: set[int] = set()
         self.values: dict[str, None] = {}
         self._called_names: set[int] = set()
         self._compared: set[int] = set()
-        self._only_tested: set[int] = set()
-        self._around_nodes: dict[int, tuple[str, str]] = {}
 
     def define(self) -> None:
         """The job's functions that are values: the interpreter knows them in calls alone."""
@@ -114,97 +100,9 @@ class _Lowering(ast.NodeVisitor):
         if text:
             self.text.edit_before(0, text)
 
-    def visit(self, node: ast.AST) -> None:
-        """With what was decided to stand around it."""
-        around = self._around_nodes.pop(id(node), None) if self._around_nodes else None
-        if around is None or not isinstance(node, ast.expr):
-            super().visit(node)
-            return
-        self.edit(self.text.start(node), self.text.start(node), around[0])
-        super().visit(node)
-        self.edit(self.text.end(node), self.text.end(node), around[1])
-
     def result(self) -> Lowered:
         text, lines = self.text.result()
         return Lowered(text, supplied.closure(self.pieces), lines)
-
-    def need(self, *pieces: str) -> None:
-        self.pieces.update(dict.fromkeys(pieces))
-
-    def visit_Import(self, node: ast.Import) -> None:
-        """``import a, b as c``: supplied modules are assigned."""
-        if not any(_supplied(alias.name) or self._is_regex(alias) for alias in node.names):
-            return
-        parts: list[str] = []
-        for alias in node.names:
-            if self._is_regex(alias):
-                parts.append(f"{alias.asname} = {self._regex()}")
-            elif not _supplied(alias.name):
-                parts.append("import " + _alias(alias))
-            elif alias.asname:
-                parts.append(f"{alias.asname} = {self._module(alias.name)}")
-            else:
-                top = alias.name.partition(".")[0]
-                self.need(alias.name)
-                parts.append(f"{top} = {self._module(top)}")
-        self.edit(self.text.start(node), self.text.end(node), "; ".join(parts))
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """``from a import b as c``: what is supplied is assigned, the rest is imported."""
-        module = node.module or ""
-        # Left as they are: the interpreter refuses them, and its words are told to the model.
-        if node.level or any(alias.name == "*" for alias in node.names):
-            return
-        if self.natural and module == "pathlib":
-            self._paths(node)
-            return
-        if self.alike and module == "re":
-            # In parentheses: behind a semicolon ``match = ...`` is no assignment to Monty's parser.
-            names = "".join(f"{alias.asname or alias.name}, " for alias in node.names)
-            values = "".join(f"{self._regex(alias)}, " for alias in node.names)
-            self.edit(self.text.start(node), self.text.end(node), f"({names}) = ({values})")
-            return
-        ours = [
-            alias
-            for alias in node.names
-            if _supplied(f"{module}.{alias.name}") or _has(module, alias.name)
-        ]
-        if not ours and (module not in supplied.MODULES or supplied.natives(module)):
-            return
-        rest = [_alias(alias) for alias in node.names if alias not in ours]
-        parts = [_rest(module, rest)] if rest else []
-        if rest:
-            self.need(supplied.BUILT_INS)
-        for alias in ours:
-            inner = f"{module}.{alias.name}"
-            value = (
-                self._module(inner) if _supplied(inner) else f"{self._module(module)}.{alias.name}"
-            )
-            parts.append(f"{alias.asname or alias.name} = {value}")
-        self.edit(self.text.start(node), self.text.end(node), "; ".join(parts))
-
-    def _paths(self, node: ast.ImportFrom) -> None:
-        """``from pathlib import PurePath``, which is ``Path`` here."""
-        paths = {alias.name for alias in node.names} & stand_ins.PATHS
-        if paths:
-            names = [
-                f"Path as {alias.asname or alias.name}" if alias.name in paths else _alias(alias)
-                for alias in node.names
-            ]
-            text = f"from pathlib import {', '.join(names)}"
-            self.edit(self.text.start(node), self.text.end(node), text)
-
-    def _is_regex(self, alias: ast.alias) -> bool:
-        return self.alike and alias.name == "re" and alias.asname not in (None, "re")
-
-    def _regex(self, alias: ast.alias | None = None) -> str:
-        """``re``, or something of it, under a name by which its calls are not known."""
-        self.need("_regex")
-        return "holdfast_regex" if alias is None else f"holdfast_regex.{alias.name}"
-
-    def _module(self, name: str) -> str:
-        self.need(name)
-        return supplied.variable(name)
 
     def visit_Delete(self, node: ast.Delete) -> None:
         """``del d[k]`` takes an item out, ``del x`` binds the name to what the namespace does not
@@ -386,12 +284,6 @@ class _Lowering(ast.NodeVisitor):
             node.value, "holdfast_method(", self.text.end(node), f", {node.attr!r}, {call})"
         )
 
-    def _around(self, inner: ast.expr, before: str, end: int, after: str) -> None:
-        start, close = self.text.operand(inner, end, any_layout=self.dialect >= Dialect.LAID_OUT)
-        self.edit(start, start, before)
-        self.visit(inner)
-        self.edit(close, end, after)
-
     def visit_Call(self, node: ast.Call) -> None:
         """Calls that a piece answers; a call of any other method needs nothing."""
         function = node.func
@@ -477,19 +369,6 @@ class _Lowering(ast.NodeVisitor):
         self._tested(*node.ifs)
         self.generic_visit(node)
 
-    def visit_If(self, node: ast.If | ast.IfExp | ast.While | ast.Assert) -> None:
-        """What is tested may be an object of a class that says itself whether it is true."""
-        self._tested(node.test)
-        self.generic_visit(node)
-
-    visit_IfExp = visit_While = visit_Assert = visit_If
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        """As ``if``, behind ``not``."""
-        if isinstance(node.op, ast.Not):
-            self._tested(node.operand)
-        self.generic_visit(node)
-
     def visit_Compare(self, node: ast.Compare) -> None:
         """``type(e) is ValueError``: of a caught exception, whose class is another object there."""
         if self.within.caught and self.faithful:
@@ -497,49 +376,6 @@ class _Lowering(ast.NodeVisitor):
             if any(shape.names_of(side) & stand_ins.EXCEPTIONS for side in sides):
                 self._compared.update(id(side) for side in sides if shape.is_of_one(side, "type"))
         self.generic_visit(node)
-
-    def visit_match_case(self, node: ast.match_case) -> None:
-        """As ``if``, of a guard."""
-        if node.guard is not None:
-            self._tested(node.guard)
-        self.generic_visit(node)
-
-    def _tested(self, *tests: ast.expr) -> None:
-        for test in tests if self.within.truths else ():
-            if isinstance(test, ast.BoolOp):
-                self._only_tested.add(id(test))
-                self._tested(*test.values)
-            elif isinstance(test, stand_ins.OBJECTS):
-                self.need("_truth")
-                self._around_nodes[id(test)] = ("holdfast_truth(", ")")
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        """``stack or other``, whose value is the first if that is true."""
-        pairs = list(pairwise(node.values))
-        joints = [self.source[self.text.end(a) : self.text.start(b)] for a, b in pairs]
-        if (
-            not (self.within.truths and self.alike)
-            or id(node) in self._only_tested
-            or not any(
-                isinstance(one, (*stand_ins.OBJECTS, ast.BoolOp)) for one in node.values[:-1]
-            )
-            # What would be another's in a function of its own, or hide the word.
-            or any(
-                isinstance(part, _OF_ITS_PLACE) for one in node.values[1:] for part in ast.walk(one)
-            )
-            or any("#" in joint for joint in joints)
-        ):
-            self.generic_visit(node)
-            return
-        self.need("_values")
-        word = "or" if isinstance(node.op, ast.Or) else "and"
-        self.edit(self.text.start(node), self.text.start(node), f"holdfast_{word}(")
-        self.visit(node.values[0])
-        for (before, after), joint in zip(pairs, joints, strict=True):
-            at = self.text.end(before) + joint.index(word)
-            self.edit(at, at + len(word), ", lambda:")
-            self.visit(after)
-        self.edit(self.text.end(node), self.text.end(node), ")")
 
     def visit_Starred(self, node: ast.Starred) -> None:
         """As a loop."""
@@ -680,225 +516,3 @@ class _Lowering(ast.NodeVisitor):
             target = self._lower(ast.unparse(node.target)).source
             self._around_nodes[id(node.value)] = (f"holdfast_added({target}, (", "))")
         self.generic_visit(node)
-
-    def _all(self, nodes: Iterable[ast.AST]) -> None:
-        for node in nodes:
-            self.visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """A generator function collects what it yields, and gives an iterator."""
-        self._all(node.decorator_list)
-        self.visit(node.args)
-        collects = generators.can_collect(node)
-        if collects:
-            self.need(supplied.BUILT_INS)
-        self._functions.append(collects)
-        if collects:
-            first = node.body[0]
-            self._line_before(first, f"{generators.COLLECTED} = []")
-        self._all(node.body)
-        if collects:
-            # A body on its ``def``'s own line goes on there.
-            indent = self.text.indent(node.body[0]) if node.body[0].lineno != node.lineno else ""
-            joint = f"\n{indent}" if indent else "; "
-            at = self.text.end(node.body[-1])
-            self.edit(at, at, f"{joint}return {_BUILT_IN}iter({generators.COLLECTED})")
-        self._functions.pop()
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        """A lambda's own ``yield`` is nobody's."""
-        self._functions.append(False)
-        self.generic_visit(node)
-        self._functions.pop()
-
-    def visit_Return(self, node: ast.Return) -> None:
-        """The end of a generator."""
-        if self._functions and self._functions[-1]:
-            self.edit(
-                self.text.start(node),
-                self.text.end(node),
-                f"return {_BUILT_IN}iter({generators.COLLECTED})",
-            )
-            return
-        self.generic_visit(node)
-
-    def visit_Yield(self, node: ast.Yield) -> None:
-        """One more of what a generator gives."""
-        self._yields(node, node.value, "append")
-
-    def visit_YieldFrom(self, node: ast.YieldFrom) -> None:
-        """All of another iterable."""
-        self._yields(node, node.value, "extend")
-
-    def _yields(self, node: ast.Yield | ast.YieldFrom, value: ast.expr | None, method: str) -> None:
-        if not (self._functions and self._functions[-1]):
-            return
-        if value is None:
-            self.edit(
-                self.text.start(node), self.text.end(node), f"{generators.COLLECTED}.{method}(None)"
-            )
-            return
-        # ``yield a, b`` is one tuple, which needs parentheses as an argument.
-        self.edit(
-            self.text.start(node), self.text.start(value), f"{generators.COLLECTED}.{method}(("
-        )
-        self.visit(value)
-        self.edit(self.text.end(value), self.text.end(node), "))")
-
-    def _line_before(self, node: ast.stmt, text: str) -> None:
-        at = self.text.start(node)
-        self.edit(
-            at,
-            at,
-            f"{text}; " if self.text.indent(node) == "" else f"{text}\n{self.text.indent(node)}",
-        )
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Classes of the library's kinds become what the interpreter has."""
-        bases = [
-            base.attr if isinstance(base, ast.Attribute) else shape.named(base)
-            for base in node.bases
-        ]
-        kinds = [base for base in bases if base not in stand_ins.NO_BASES]
-        wrapper = self._wrapper(node, kinds)
-        if node.bases and not node.keywords and (not kinds or wrapper):
-            header = self.source.index(":", self.text.end(node.bases[-1]))
-            word = len("class") if self.dialect >= Dialect.LAID_OUT else 0
-            opening = self.source.index(node.name, self.text.start(node) + word) + len(node.name)
-            self.edit(opening, header, "")
-            if wrapper:
-                at = self.text.start(node)
-                # Before all edits that begin at this place, of which the first made comes first.
-                self.text.edit_before(at, f"@{wrapper}\n{self.text.indent(node)}")
-        else:
-            self._all(node.bases)
-        if self.faithful:
-            self._own_methods(node)
-        self._all(node.decorator_list)
-        after = [line for item in node.body if (line := self._member(item, node.name))]
-        shown = _shown(node) if wrapper is not None and wrapper.startswith(_ENUM) else []
-        inner = self.text.indent(node.body[0])
-        if shown and node.body[0].lineno == node.lineno and self.dialect >= Dialect.LAID_OUT:
-            # No line can follow in a body on the line of its class.
-            inner += " "
-            self.edit(self.text.start(node.body[0]), self.text.start(node.body[0]), f"\n{inner}")
-        self._functions.append(False)
-        self._all(node.body)
-        self._functions.pop()
-        at = self.text.end(node.body[-1])
-        self.edit(at, at, "".join(f"\n{inner}{line}" for line in shown))
-        self.edit(at, at, "".join(f"\n{self.text.indent(node)}{line}" for line in after))
-
-    def _own_methods(self, node: ast.ClassDef) -> None:
-        """Remember that a class has a truth, and refuse one that needs calls that nobody makes."""
-        methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
-        if methods & stand_ins.TRUTHS:
-            self.need("_truth", "_len")
-        ignored = sorted(methods & stand_ins.NEVER_CALLED)
-        if self.alike:
-            ignored += [item.name for item in node.body if shape.tells_unequal(item)]
-            # A name of the class's is none in a function of an expression's own.
-            parts = [item for item in node.body if not isinstance(item, ast.FunctionDef)]
-            self._only_tested.update(id(one) for item in parts for one in ast.walk(item))
-        if ignored:
-            told = f"{node.name}.{ignored[0]} would not be called: {stand_ins.NOT_CALLED}"
-            first = node.decorator_list[0] if node.decorator_list else None
-            # From the @ on.
-            at = self.text.start(node) if first is None else self.text.start(first) - 1
-            # Before a decorator, too, that makes the class one of the library's kinds.
-            raised = f"raise NotImplementedError({told!r})\n{self.text.indent(node)}"
-            self.text.edit_before(at, raised)
-
-    def _wrapper(self, node: ast.ClassDef, kinds: Sequence[str]) -> str | None:
-        """The decorator that makes a class of one of the library's kinds, if it is of one."""
-        if len(set(kinds) & stand_ins.ENUMS) == 1 and all(
-            kind in stand_ins.ENUMS or kind in ("str", "int") for kind in kinds
-        ):
-            kind = next(kind for kind in kinds if kind in stand_ins.ENUMS)
-            names = [
-                target.id
-                for item in node.body
-                if isinstance(item, ast.Assign)
-                for target in item.targets
-                if isinstance(target, ast.Name)
-            ]
-            makers = [item.name for item in node.body if shape.of_the_class(item)]
-            self.need("_enum", "enum")
-            return f"{_ENUM}({kind!r}, {names!r}, holdfast_mod_enum.holdfast_auto, {makers!r})"
-        fields = [
-            item.target.id
-            for item in node.body
-            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
-        ]
-        plain = not any(isinstance(item, ast.FunctionDef) for item in node.body)
-        if list(kinds) == ["NamedTuple"] and plain:
-            self.need("_namedtuple")
-            return f"holdfast_named_tuple({fields!r})"
-        if list(kinds) == ["TypedDict"]:
-            self.need("_namedtuple")
-            return "holdfast_typed_dict"
-        return None
-
-    def _member(self, item: ast.stmt, owner: str) -> str | None:
-        """A static or class method loses its decorator, and is made one by a line after the
-        class.
-        """
-        if not isinstance(item, ast.FunctionDef) or len(item.decorator_list) != 1:
-            return None
-        decorator = item.decorator_list[0]
-        if not isinstance(decorator, ast.Name) or decorator.id not in (
-            "staticmethod",
-            "classmethod",
-            "abstractmethod",
-        ):
-            return None
-        # From the @ on.
-        start = self.text.start(decorator) - 1
-        self.edit(start, self.text.line_start(item.lineno) + item.col_offset, "")
-        # Its text is gone, so nothing of it may be edited when the method is visited.
-        item.decorator_list = []
-        if decorator.id == "abstractmethod":
-            return None
-        self.need("_static")
-        made = f"{owner}.{item.name}"
-        if decorator.id == "staticmethod":
-            return f"{made} = holdfast_static({made})"
-        return f"{made} = holdfast_classmethod({made}, {owner})"
-
-
-def _shown(node: ast.ClassDef) -> list[str]:
-    """Methods by which members of an enumeration are shown and compared, where the class has none
-    of its own.
-    """
-    own = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
-    wanted = {"__repr__": "self", "__str__": "self", "__eq__": "self, other", "__hash__": "self"}
-    return [
-        f"def {name}({parameters}): return holdfast_enum{name.rstrip('_')}({parameters})"
-        for name, parameters in wanted.items()
-        if name not in own
-    ]
-
-
-def _alias(alias: ast.alias) -> str:
-    return alias.name + (f" as {alias.asname}" if alias.asname else "")
-
-
-def _rest(module: str, names: Sequence[str]) -> str:
-    """The import of what is not supplied. Of a module that is supplied alone nothing else can be
-    had, and the interpreter would say that there is no such module.
-    """
-    if module not in supplied.MODULES or supplied.natives(module):
-        return f"from {module} import {', '.join(names)}"
-    missing = f"cannot import name {names[0].partition(' ')[0]!r} from {module!r}"
-    return f"raise {_BUILT_IN}ImportError({missing!r})"
-
-
-def _supplied(module: str) -> bool:
-    return module in supplied.MODULES
-
-
-def _has(module: str, name: str) -> bool:
-    """Whether a supplied module gives the name, and not the interpreter's own."""
-    if module not in supplied.MODULES:
-        return False
-    return name in supplied.names(module) and name not in supplied.natives(module)

@@ -1,0 +1,1 @@
+"""How the parts of a statement are lowered (``runtime/interpreter/lowering.py``)."""
