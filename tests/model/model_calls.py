@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts import ReplyForm, TurnCall, TurnReply
@@ -40,6 +42,15 @@ def anthropic_server(policy: Policy) -> ProviderServer:
 def responses_server(policy: Policy) -> ProviderServer:
     """A server of OpenAI's Responses API, not yet serving."""
     return ProviderServer(ResponsesProtocol(), policy)
+
+
+Make = Callable[[Any], ProviderServer]
+"""What makes a server of a protocol."""
+
+SERVERS = pytest.mark.parametrize(
+    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
+)
+STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 
 def model_at(server: ProviderServer, **options: Any) -> dict[str, Any]:

@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 from gateway import Gateway, job_at
-from model_calls import KEY, RUN, Job, anthropic_server, attempt, model_at, openai_server, run
+from model_calls import (
+    KEY,
+    RUN,
+    SERVERS,
+    STREAMING,
+    Job,
+    Make,
+    anthropic_server,
+    attempt,
+    model_at,
+    openai_server,
+    run,
+)
 from temporalio.exceptions import ApplicationError
 
 from activities._captured import CapturedCall, Limits, SentRequest
@@ -24,11 +36,6 @@ from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
-SERVERS = pytest.mark.parametrize(
-    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
-)
-STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-Make = Callable[[Any], ProviderServer]
 TEXT = "Reply é \U0001f642 " * 50
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,10 @@ from gateway import Gateway, job_at
 from model_calls import (
     KEY,
     RUN,
+    SERVERS,
+    STREAMING,
     Job,
-    anthropic_server,
+    Make,
     attempt,
     model_at,
     openai_server,
@@ -36,15 +37,9 @@ from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import ArchiveError
 from runtime.base.redaction.rules import Redaction
 from runtime.projection.segments import Add, LayoutDelta, Role, SegmentKind
-from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
-Make = Callable[[Any], ProviderServer]
-SERVERS = pytest.mark.parametrize(
-    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
-)
-STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 TEXT = "A reply of some length, so that there is a middle. " * 4
 
 

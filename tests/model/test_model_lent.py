@@ -5,17 +5,14 @@ with its own.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from model_calls import Job, anthropic_server, model_at, openai_server
+from model_calls import Job, Make, anthropic_server, model_at, openai_server
 
 from activities._lent import Lent, _returned, forget
-from tests.servers.provider_server import ProviderServer
-
-Make = Callable[[Any], ProviderServer]
 
 JOB = "night/long"
 

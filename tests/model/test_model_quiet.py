@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from model_calls import Job, anthropic_server, attempt, model_at, openai_server
+from model_calls import SERVERS, STREAMING, Job, Make, attempt, model_at, openai_server
 from temporalio.worker import (
     ActivityInboundInterceptor,
     ActivityOutboundInterceptor,
@@ -31,15 +31,9 @@ from activities._litellm import library
 from activities.contracts import TurnReply
 from activities.heartbeats import HeartbeatInterceptor
 from tests.eventually import eventually
-from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
-SERVERS = pytest.mark.parametrize(
-    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
-)
-STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-Make = Callable[[Any], ProviderServer]
 
 HOPS = ["_prepared", "completion", "sending_now", "_finish"]
 """For what a thread is woken in a call: to look up what it needs, to archive the request, to

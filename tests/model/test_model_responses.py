@@ -9,6 +9,7 @@ from gateway import Gateway, job_at
 from model_calls import (
     KEY,
     RUN,
+    STREAMING,
     Job,
     anthropic_server,
     model_at,
@@ -28,7 +29,6 @@ from tests.servers.provider_server import PIECE
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
-STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 MODELS = pytest.mark.parametrize(
     "name", ["openai/gpt-5-codex", "openai/gpt-5-pro", "openai/responses/gpt-4o"]
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_calls import RUN, Job, attempt, run
+from model_calls import RUN, STREAMING, Job, attempt, run
 from temporalio.exceptions import ApplicationError
 
 from activities._script import reply_to
@@ -22,7 +22,6 @@ from runtime.projection.replies import parse_reply
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
-STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 LONG = "A long reply, in which  blanks and\nlines count. " * 20
 
 

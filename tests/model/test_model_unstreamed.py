@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from gateway import Gateway, answering_in_bytes, job_at
-from model_calls import KEY, RUN, Job, anthropic_server, openai_server, responses_server
+from model_calls import KEY, RUN, STREAMING, Job, anthropic_server, openai_server, responses_server
 from temporalio.exceptions import ApplicationError
 
 from runtime.archive.requests import RequestReader
@@ -31,7 +31,6 @@ PROTOCOLS = pytest.mark.parametrize(
     ],
     ids=["openai", "vllm", "openrouter", "anthropic", "responses"],
 )
-STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 
 def whole(make: Any, reply: ServerReply) -> bytes:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,11 @@ import pytest
 from model_calls import (
     KEY,
     RUN,
+    SERVERS,
     START,
+    STREAMING,
     Job,
+    Make,
     anthropic_server,
     attempt,
     model_at,
@@ -31,7 +33,7 @@ from runtime.archive.stores import open_store
 from runtime.base.tokens import encoding
 from runtime.base.values import ToolCall, Usage
 from runtime.projection.replies import parse_reply
-from tests.servers.provider_server import PIECE, ProviderServer
+from tests.servers.provider_server import PIECE
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
@@ -40,11 +42,6 @@ THINKING = (
     {"type": "redacted_thinking", "data": "b3BhcXVl"},
     {"type": "thinking", "thinking": "Then I stop.", "signature": "c2lnMg=="},
 )
-SERVERS = pytest.mark.parametrize(
-    "make", [openai_server, anthropic_server], ids=["openai", "anthropic"]
-)
-STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-Make = Callable[[Any], ProviderServer]
 
 
 def talkative(messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
