@@ -11,8 +11,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +28,6 @@ from runtime.server.process import is_alive, read_info
 from tests.kill.policy import turn_of
 from tests.kill.processes import (
     DEADLINE,
-    ROOT,
     Launch,
     Process,
     holdfast,
@@ -38,6 +35,7 @@ from tests.kill.processes import (
     processes_of,
     wait_for,
 )
+from tests.servers.program import endpoint
 from tests.workflow.stage import replayer
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
@@ -116,7 +114,8 @@ class Scene:
             settings = {"limit.historyCount.suggestContinueAsNew": plot.run_events}
             scene.home.settings.write_text(json.dumps(settings))
         try:
-            with scene._endpoint() as address:
+            # The local model, in a process of its own.
+            with endpoint(HERE / "policy.py", scene.requests) as address:
                 scene._lay_out(address)
                 asyncio.run(pin_server(scene.home))
                 yield scene
@@ -297,23 +296,3 @@ class Scene:
             condenser=plot.condenser,
         )
         (self.path / "jobs.yaml").write_text(jobs)
-
-    @contextmanager
-    def _endpoint(self) -> Iterator[str]:
-        """The local model, in a process of its own; yields its address."""
-        module = "tests.servers.openai_server"
-        command = [
-            sys.executable,
-            "-m",
-            module,
-            "--policy",
-            str(HERE / "policy.py"),
-            "--log",
-            str(self.requests),
-        ]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as endpoint:
-            assert endpoint.stdout is not None
-            try:
-                yield endpoint.stdout.readline().strip()
-            finally:
-                endpoint.kill()
