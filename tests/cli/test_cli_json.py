@@ -104,8 +104,11 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
     wait_for(lambda: cli.turns("slow", "c") >= 2, "two turns have ended", process)
     for command, more in (("send", ["hello"]), ("condense", []), ("pause", []), ("resume", [])):
         printed(command, "slow/c", *more)
-    printed("pause", "--where", "batch=slow and turns>0", of="pause --where")
+    for command, more in (("pause", []), ("send", ["hello"]), ("resume", [])):
+        where = ("--where", "batch=slow and turns>0", *more)
+        printed(command, *where, of=f"{command} --where")
     printed("cancel", "slow/c")
+    printed("cancel", "--where", "batch=slow", of="cancel --where")
     printed.lines(Done(process.wait(120), *process.communicate()))
     printed("errors", "slow")
     printed("watch", "slow")
@@ -192,6 +195,12 @@ def test_each_command_with_json_is_pinned() -> None:
         if any("--json" in p.opts for p in command.params)
     }
     assert {command_of(name) for name in PINNED["documents"]} == with_json | {"--version"}
+    of_several = {
+        f"{name} --where"
+        for name, command in commands.items()
+        if any("--where" in p.opts for p in command.params)
+    }
+    assert of_several == {name for name in PINNED["documents"] if name.endswith(" --where")}
     assert PINNED["version"] == JSON_VERSION
 
 
