@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from activities.contracts import Decision
 from runtime.base.errors import InputError
 from runtime.base.redaction.masked_edits import left_masked, put_back
 
@@ -25,12 +26,19 @@ OWN = {"args": ["ann", "s3cret"], "kwargs": {"headers": {"auth": "Bearer s3cret"
             {"args": ["ann", "none"], "kwargs": {"headers": {"auth": f"Bearer {MASK}", "x": 2}}},
             {"args": ["ann", "none"], "kwargs": {"headers": {"auth": "Bearer s3cret", "x": 2}}},
         ),
+        (
+            {"args": SHOWN["args"], "kwargs": {"n": 4}},
+            {"args": OWN["args"], "kwargs": {"n": 4}},
+        ),
         ({"args": [], "kwargs": {}}, {"args": [], "kwargs": {}}),
     ],
 )
 def test_what_was_left_is_what_it_was(edited: Any, made: Any) -> None:
-    """What goes to the job has no mask, and the job puts its own values there."""
+    """What goes to the job has no mask and is a call's arguments still, and the job puts its own
+    values there.
+    """
     places, sent = left_masked(SHOWN, edited)
+    Decision(question="q", approved=True, arguments=sent, kept=places)
     assert "masked" not in str(sent)
     assert put_back(sent, places, OWN) == made
 

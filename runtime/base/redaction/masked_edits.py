@@ -29,7 +29,8 @@ def left_masked(shown: Any, edited: Any) -> tuple[tuple[Place, ...], Any]:
         # Not at the top: that nothing was edited at all the caller has found out.
         if after == before and at:
             places.append(at)
-            return None
+            # Of a call's arguments its worker takes a list and a mapping alone.
+            return type(after)() if isinstance(after, list | dict) else None
         if isinstance(after, dict) and isinstance(before, dict):
             for key in after:
                 if MARK.search(key):
