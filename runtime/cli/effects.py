@@ -27,9 +27,8 @@ def effect_line(row: dict[str, Any]) -> str:
     words = [f"{row['turn']}.{row['effect']}", f"{row['name']} {path}".rstrip()]
     if row["error"] is not None:
         words.append(row["error"])
-    # What was rejected says so in its error.
-    if row["decision"] is not None and row["decision"]["approved"]:
-        words.append(_approved(row["decision"]))
+    if row["decision"] is not None:
+        words.append(_decided(row["decision"]))
     took = f"{row['seconds']:.1f} s" if row["seconds"] is not None else ""
     if row["exit_code"] is not None:
         words.append(", ".join(filter(None, [f"exit {row['exit_code']}", took])))
@@ -45,8 +44,11 @@ def effect_line(row: dict[str, Any]) -> str:
     return "  ".join(words)
 
 
-def _approved(decision: dict[str, Any]) -> str:
-    """``approved by ann@desk, with other arguments``; of one that nobody answered, why it was."""
+def _decided(decision: dict[str, Any]) -> str:
+    """``approved by ann@desk, with other arguments``, ``rejected by ann@desk: too much``; of one
+    that nobody answered, why it was.
+    """
+    done = "approved" if decision["approved"] else "rejected"
     by, reason = (escaped(decision[name]) for name in ("by", "reason"))
     other = ", with other arguments" if decision["edited"] else ""
-    return f"approved by {by}{other}" if by else f"approved: {reason}"
+    return ": ".join(filter(None, [f"{done} by {by}{other}" if by else done, reason]))

@@ -155,11 +155,16 @@ def test_what_a_statement_did_is_told_on_one_line() -> None:
             "pay  approved by ann, with other arguments",
         ),
         ({"approved": True, "reason": "nobody came"}, "pay  approved: nobody came"),
-        ({"approved": False, "by": "ann"}, "pay"),
+        ({"approved": False, "by": "ann"}, "pay  rejected by ann"),
+        (
+            {"approved": False, "by": "ann", "reason": "too\nmuch"},
+            "pay  rejected by ann: too\\nmuch",
+        ),
+        ({"approved": False, "reason": "nobody came"}, "pay  rejected: nobody came"),
     ],
 )
-def test_who_approved_a_call_is_told_beside_it(decision: dict[str, Any], told: str) -> None:
-    """What was rejected has an error that says so."""
+def test_who_answered_about_a_call_is_told_beside_it(decision: dict[str, Any], told: str) -> None:
+    """Whoever approved or rejected it, with the reason, on one line."""
     effect = ToldEffect(
         turn=1, effect=0, kind="tool", name="pay", decision=ToldDecision(**decision)
     )
