@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
+from runtime.archive.divergences import replay_of
 from runtime.archive.forms import WITHOUT_MODEL, opened
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
@@ -120,6 +121,7 @@ class _Spending:
         # again, or for it.
         self._ran: dict[TurnKey, float] = {}
         self._worked: dict[TurnKey, float] = {}
+        self._frozen: dict[str, bool] = {}
         self._damaged: list[str] = []
         self._asked: set[TurnKey] = set()
         self._answered: set[TurnKey] = set()
@@ -182,15 +184,17 @@ class _Spending:
 
     def _did(self, header: Mapping[str, Any]) -> None:
         """The effects of a statement: its commands by their own time, all by what was worked for
-        them. Those of a job that this is a fork of are that job's.
+        them. Those of a job that this is a fork of are that job's, and those that a frozen replay
+        answers are its record's.
         """
         own = self._archive.prefix
+        worked = worked_for(header.get("execution") or {})
+        idle = {number for number, seconds in enumerate(worked) if seconds is None}
         self._ran |= {
             place: seconds
             for place, seconds in _commands(self._archive, header, self._damaged)
-            if place.job == own
+            if place.job == own and not (place.number in idle and self._is_frozen(place.run))
         }
-        worked = worked_for(header.get("execution") or {})
         self._worked |= {
             place: seconds
             for place, seconds in zip(_places(header), worked, strict=False)
@@ -198,6 +202,16 @@ class _Spending:
         }
         if (parent := _parent_of(header)) is not None and parent.job == own:
             self._named.add(parent)
+
+    def _is_frozen(self, run: str) -> bool:
+        """Whether a run is a frozen replay, as far as that can be read."""
+        if run not in self._frozen:
+            try:
+                replay = replay_of(self._archive, unquote(run))
+            except UNREADABLE:
+                replay = None
+            self._frozen[run] = replay is not None and bool(replay.order.get("frozen"))
+        return self._frozen[run]
 
     def _add(self, usage: Usage, cost: float) -> None:
         self._cost += cost

@@ -15,6 +15,7 @@ import pytest
 from runtime.archive.container import unseal
 from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
+from runtime.archive.replays import claim_replay, write_replay
 from runtime.archive.stores import ObjectStore, open_store
 from runtime.base.digests import digest_of
 from runtime.base.values import StepRef
@@ -336,12 +337,13 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
 
 def test_cost_counts_an_effect_where_it_was_done(read: Reader) -> None:
     """A run that goes on from a turn tells of its statement again, where that was done in another
-    run or another job: a reset, a run that was full, a fork. What it did itself is its own.
+    run or another job: a reset, a run that was full, a fork. What it did itself is its own, and
+    what a record answered is not: a frozen replay does nothing.
     """
     timed = Written(JobArchive(read.objects, "timed", "one"))
     fork = Written(JobArchive(read.objects, "timed", "fork"))
 
-    def take(written: Written, run: str, turn: int, done: str, *seconds: float) -> None:
+    def take(written: Written, run: str, turn: int, done: str, *seconds: float | None) -> None:
         effects = [{"kind": "change", "name": name} for name in done.split()]
         begun = written.begin(run, turn, parent, [segment(f"turn {turn}")])
         record = step_record(run, turn, begun)
@@ -372,6 +374,20 @@ def test_cost_counts_an_effect_where_it_was_done(read: Reader) -> None:
     timed.archive.write_effect("d", 1, 1, {"value": "after a reset to the middle of the statement"})
     take(timed, "d", 2, "sh work", 2.5, 0.5)
     assert spent("one") == (1, 2.0, 4, 3.375)
+    # What a frozen replay is answered is archived for it too.
+    parent = None
+    write_replay(timed.archive, "id", {"frozen": True}, "2026-11-02T09:12:44+00:00")
+    claim_replay(timed.archive, "id", "e")
+    for run in ("e", "f"):
+        take(timed, run, 1, "")
+        timed.archive.write_effect(run, 1, 0, {"value": {"seconds": 2.0}})
+    parent = timed.refs["e", 1]
+    take(timed, "e", 2, "sh work", None, None)
+    assert spent("one") == (1, 2.0, 4, 3.375)
+    # A lost job that goes on in the midst has what nothing else tells of.
+    parent = timed.refs["f", 1]
+    take(timed, "f", 2, "sh work", None, 0.5)
+    assert spent("one") == (2, 4.0, 5, 3.875)
 
 
 def test_an_export_is_json_lines(read: Reader) -> None:
