@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.stores import open_store
 from tests.cli.command_line import ROOT, CommandLine
 from tests.git.conftest import BASE, STATEMENTS
-from tests.git.jobs import written_tree
+from tests.git.jobs import What, hands_job, written_tree
 
 
 def test_ls_lists_each_version(cli: CommandLine) -> None:
@@ -124,6 +125,29 @@ def test_the_patch_leads_git_to_the_same_files(
         assert "not in the patch: mode of private: 600 -> 640" in said
     found.pop("empty", None)
     assert found == expected
+
+
+def test_the_patch_has_a_binary_file_that_was_moved_or_made_a_program(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are the same: git is told the name and the mode alone, and takes that."""
+    base: What = {"a.bin": b"\0a", "b": b"\0b", "c": b"\0c"}
+    moved: What = {
+        "a.bin": None,
+        "new.bin": b"\0a",
+        "b": ("mode", (0o755, b"\0b")),
+        "c": None,
+        "d": ("mode", (0o755, b"\0c")),
+    }
+    hands_job(open_store(str(tmp_path / "archive")), base, [("sh('x')", moved)])
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    assert cli("workspace", "export", "one@0", mine).code == 0
+    assert cli("workspace", "export", "one", theirs).code == 0
+    patch, _ = printed(cli, "patch", "one")
+    assert b"Binary files" not in patch + printed(cli, "diff", "one")[0]
+    subprocess.run(["git", "apply"], cwd=mine, check=True, input=patch)
+    assert written_tree(mine) == written_tree(theirs)
 
 
 def test_export_writes_a_version(cli: CommandLine, tmp_path: Path) -> None:

@@ -141,8 +141,19 @@ def _change(patch: pygit2.Patch, old: Tree, new: Tree) -> FileChange:
         binary=bool(delta.is_binary),
         added=added,
         deleted=deleted,
-        patch=patch.data,
+        patch=_words(patch),
     )
+
+
+def _words(patch: pygit2.Patch) -> bytes:
+    """What git says of a change. Of a binary file that has another name or mode and the same bytes
+    libgit2 says that it differs too, which ``git apply`` takes for bytes that are not there.
+    """
+    words = patch.data
+    if patch.delta.old_file.id != patch.delta.new_file.id:
+        return words
+    *lines, last = words.splitlines(keepends=True)
+    return b"".join(lines) if last.startswith(b"Binary files ") else words
 
 
 def _untold(old: Tree, new: Tree, *, patch: bool) -> Iterator[str]:
