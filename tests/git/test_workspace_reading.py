@@ -150,6 +150,30 @@ def test_the_patch_has_a_binary_file_that_was_moved_or_made_a_program(
     assert written_tree(mine) == written_tree(theirs)
 
 
+def test_the_patch_has_a_file_that_became_a_link(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a link that became a file: each is one change, deleted and new as git has it, and no
+    rename of one another.
+    """
+    base: What = {"a": b"one\ntwo\n", "b": ("link", "x"), "c": b"three\n"}
+    changed: What = {"a": ("link", "c"), "b": b"one\ntwo\n"}
+    hands_job(open_store(str(tmp_path / "archive")), base, [("sh('x')", changed)])
+    monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    assert cli("workspace", "export", "one@0", mine).code == 0
+    assert cli("workspace", "export", "one", theirs).code == 0
+    patch, _ = printed(cli, "patch", "one")
+    assert patch == printed(cli, "diff", "one")[0]
+    subprocess.run(["git", "apply"], cwd=mine, check=True, input=patch)
+    assert written_tree(mine) == written_tree(theirs)
+    files = cli("workspace", "diff", "one", "--json").json()["files"]
+    assert [(f["status"], f["path"], f["added"], f["deleted"]) for f in files] == [
+        ("T", "a", 1, 2),
+        ("T", "b", 2, 1),
+    ]
+
+
 def test_export_writes_a_version(cli: CommandLine, tmp_path: Path) -> None:
     """All of it, into a directory that is empty or not there; another is left alone."""
     target = tmp_path / "out" / "deep"

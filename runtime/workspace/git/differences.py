@@ -87,15 +87,54 @@ def differences(
     """
     old, new = trees.tree(before), trees.tree(after)
     few, later = _sparse(old, new)
-    with _diff(trees, few, later, binary=binary, whole=not binary) as diff:
-        files = tuple(_change(patch, old, new) for patch in diff if patch is not None)
+    retyped = [path for path, entry in few.under() if _is_other_kind(entry, later.get(path))]
+    gone = dict.fromkeys(retyped)
+    with _diff(
+        trees, few.changed(gone), later.changed(gone), binary=binary, whole=not binary
+    ) as diff:
+        files = [_change(patch, old, new) for patch in diff if patch is not None]
         stat = _stat(diff, width)
-    if any(_told(path) != path for tree in (few, later) for path, _ in tree.under()):
+    for path in retyped:
+        files += _retyped(trees, path, old, new, binary=binary)
+    if retyped or any(_told(path) != path for tree in (few, later) for path, _ in tree.under()):
         # A second time: git's table has names as they are, whatever a terminal makes of them.
         few, later = _as_told(few), _as_told(later)
         with _diff(trees, few, later, binary=binary, whole=not binary) as diff:
             stat = _stat(diff, width)
-    return Differences(files, tuple(_untold(old, new, patch=binary)), stat)
+    files.sort(key=lambda change: os.fsencode(change.path))
+    return Differences(tuple(files), tuple(_untold(old, new, patch=binary)), stat)
+
+
+def _is_other_kind(entry: Entry, after: Entry | None) -> bool:
+    """Whether a file became a link, or a link a file."""
+    kinds = {entry.kind, after.kind if after is not None else entry.kind}
+    return len(kinds) == 2 and Kind.DIRECTORY not in kinds
+
+
+def _retyped(
+    trees: Trees, path: str, old: Tree, new: Tree, *, binary: bool
+) -> Iterator[FileChange]:
+    """A file that became a link, or a link that became a file: in a patch one is deleted and the
+    other is new, as git has it. It is no rename's source or end, as libgit2 would take it for.
+    """
+    was, now = old.get(path), new.get(path)
+    parts: list[FileChange] = []
+    for before, after in (({path: was}, {}), ({}, {path: now})):
+        trees_of = Tree().changed(before), Tree().changed(after)
+        with _diff(trees, *trees_of, binary=binary, whole=not binary) as diff:
+            parts += [_change(patch, *trees_of) for patch in diff if patch is not None]
+    if parts:
+        yield FileChange(
+            letter="T",
+            path=path,
+            was=path,
+            old=was,
+            new=now,
+            binary=any(part.binary for part in parts),
+            added=sum(part.added for part in parts),
+            deleted=sum(part.deleted for part in parts),
+            patch=b"".join(part.patch for part in parts),
+        )
 
 
 def _stat(diff: pygit2.Diff, width: int) -> str:
