@@ -82,9 +82,14 @@ IN_VAIN = "no-wait-outlasts-its-job"
 granted more of its batch's budget.
 """
 
+NO_NEWS = "a-preparation-without-a-reading-had-no-news"
+"""A view that a reading of the background was applied to in the record that is followed, and of
+which it has no reading, is what it was.
+"""
+
 AT_START = (
-    *(IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT),
-    *(EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL),
+    *(SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.effects import Effects
     from workflows.failing import failed_in
     from workflows.moment import Moment
-    from workflows.patches import patched
+    from workflows.patches import NO_NEWS, patched
 
 WAITED_FOR = "held-calls-are-waited-for"
 """The patch since which what is short waits for the calls that hold a part of the budget."""
@@ -58,9 +58,13 @@ class Preparing:
             return
         interim = answers.interim
         payloads = job.recorded_payloads(interim)
-        requests = job.graph.background.requests([obj_id for obj_id, *_ in payloads])
+        background = job.graph.background
+        nodes = [obj_id for obj_id, *_ in payloads]
+        requests = background.requests(nodes)
         with self._moment.ends_by_a_cancel():
             results = await self._effects.repeated(requests, job.turn, payloads)
+        if patched(NO_NEWS):
+            results = background.with_unread(results, nodes)
         job.repeat_payloads(results, interim, answers.read_of, now)
 
     async def begin(self, now: float) -> bool:

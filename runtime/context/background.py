@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from runtime.base.effect_numbers import number_of
-from runtime.context import payloads
+from runtime.context import payloads, ticks
 from runtime.context.material import material_of
 from runtime.context.payloads import (
     AT_A_TIME,
@@ -182,6 +182,16 @@ class Background:
     def requests(self, obj_ids: Sequence[str]) -> tuple[ReadRequest, ...]:
         """What payloads for these nodes would have been read by."""
         return tuple(payloads.request_for(self._store.nodes[obj_id]) for obj_id in obj_ids)
+
+    def with_unread(
+        self, results: Sequence[ReadResult], obj_ids: Sequence[str]
+    ) -> tuple[ReadResult, ...]:
+        """What a record's payloads for these nodes had brought, in this order: of a view of which
+        it has no reading, nothing new.
+        """
+        unread = ticks.unchanged(self._store, results, obj_ids)
+        known = {result.obj_id: result for result in (*results, *unread)}
+        return tuple(known[obj_id] for obj_id in obj_ids if obj_id in known)
 
     def repeat(
         self,

@@ -8,7 +8,7 @@ sync ticks, whether it runs or not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from runtime.context import details, groups, views
 from runtime.context.calls import apply_reading
@@ -108,8 +108,16 @@ def unread(
 
     Of other views it may be that the record's tick did not read them.
     """
+    asked = creation_order((*store.index.asked, *ticked))
+    return unchanged(store, results, asked)
+
+
+def unchanged(
+    store: NodeStore, results: Sequence[ReadResult], obj_ids: Iterable[str]
+) -> tuple[ReadResult, ...]:
+    """Readings without news, of those views that are not among ``results``."""
     answered = {result.obj_id for result in results}
-    asked = (store.nodes[obj_id] for obj_id in creation_order((*store.index.asked, *ticked)))
+    states = (store.nodes[obj_id] for obj_id in obj_ids)
     return tuple(
         ReadResult(
             obj_id=state.obj_id,
@@ -117,7 +125,7 @@ def unread(
             basis=state.rendering.basis,
             fingerprint=state.rendering.fingerprint,
         )
-        for state in asked
+        for state in states
         if isinstance(state, ViewState)
         and state.obj_id not in answered
         and views.is_shown_as_set(state)

@@ -30,6 +30,28 @@ async def test_what_a_statement_may_have_changed_and_did_not(stage: Stage, freq:
     await follows_its_record(stage, "job", outcome, 6)
 
 
+@pytest.mark.parametrize("between", ["x = 1", "wait_for(v, timeout=2)"])
+async def test_what_the_background_found_as_it_was(stage: Stage, between: str) -> None:
+    """A reading without news that a tick applied, of the turn or of a sleep, is applied again."""
+    (stage.workspace / "a.txt").write_text("a\n")
+    replies = [
+        "v = view('*.txt', lod=1).Run(freq='Async')",
+        f"write('below/other.py', '1')\n{between}",
+        # The reading has time to end before the next turn.
+        {"code": "x = 2", "delay": 1},
+        "print(v.dirty)",
+        "finish(v.text)",
+    ]
+    outcome, archive = await stage.run(replies, id="job", writable=Writable())
+    applied = [
+        interim.payloads or interim.asleep
+        for step in archive.steps(outcome.run)
+        if (interim := step.interim).payloads or interim.asleep
+    ]
+    assert applied, "a reading was applied"
+    await follows_its_record(stage, "job", outcome, 5)
+
+
 async def test_the_turn_at_which_a_view_was_read_last(stage: Stage) -> None:
     """One that follows its source is read in each turn, with news or without."""
     (stage.workspace / "a.txt").write_text("a\n")
