@@ -93,7 +93,7 @@ class ReplayActivities:
             return None
         archive = JobArchive.of(self._store, keys.job_of(place.job))
         run = archive.step(question.parent).run
-        return turn_record(archive, run, question.turn).execution
+        return turn_record(archive, run, question.turn).executed
 
     def _turn(self, question: RecordedQuestion) -> RecordedTurn | None:
         source = question.source
@@ -113,7 +113,7 @@ class ReplayActivities:
             step=record.step.ref,
             at=record.at,
             messages=user_messages(archive, source.run, question.turn),
-            execution=record.execution,
+            execution=record.executed,
             nodes=record.nodes if record.whole else None,
             events=record.events if record.whole else None,
             ended=isinstance(record.after, End),

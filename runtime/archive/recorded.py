@@ -41,13 +41,21 @@ class TurnRecord:
         return self.after.execution if self.after is not None else None
 
     @property
+    def executed(self) -> dict[str, Any] | None:
+        """The execution; None of a turn without one, of which a replay tells divergences alone."""
+        execution = self.execution
+        if execution is not None and execution.keys() == {"divergences"}:
+            return None
+        return execution
+
+    @property
     def whole(self) -> bool:
         """Whether the statement was executed, and no turn began after it that came to no call: what
         that changed is told with the statement's.
         """
         if not isinstance(self.after, End):
             return True
-        return self.after.turn == self.step.turn and self.after.execution is not None
+        return self.after.turn == self.step.turn and self.executed is not None
 
     @property
     def nodes(self) -> tuple[dict[str, Any], ...] | None:

@@ -400,7 +400,7 @@ def _in_midst(archive: JobArchive, run: str, turn: int) -> bool:
     if archive.has_turn(run, turn + 1):
         return False
     record = turn_record(archive, run, turn)
-    return record.after is None or (isinstance(record.after, End) and record.execution is None)
+    return record.after is None or (isinstance(record.after, End) and record.executed is None)
 
 
 def next_statement(archive: JobArchive, run: str) -> int:

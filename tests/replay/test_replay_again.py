@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import pytest
 
+from activities.record import RunName
 from runtime.archive.forgetting import forgettings
 from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
 from runtime.base.spec.models import CondenserSpec
+from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from tests.replay.replays import reexecution, replayed, rerun
+from tests.replay.replays import fork_job, reexecution, replayed, rerun
 from tests.replay.timelines import replay_runs, sound, timeline
 from tests.workflow.stage import Stage
 
@@ -73,6 +75,27 @@ async def test_a_replay_of_a_replay_follows_that_one(stage: Stage) -> None:
     assert shown == ["shorter"]
     assert sound(archive)
     await replay_runs(stage.client, stage, "job")
+
+
+async def test_a_turn_without_a_statement_that_diverged_is_followed(stage: Stage) -> None:
+    """What the replay told of it is no execution: frozen nothing differs, and a fork restores
+    it.
+    """
+    data = stage.workspace / "data.txt"
+    data.write_text("data\n")
+    replies = ["v = view('data.txt').Run()", {"text": "Let me think."}, "x = 1", "finish(x)"]
+    first, archive = await stage.run(replies, id="job")
+    data.write_text("other data\n")
+    second, differs = await replayed(stage, "job", reexecution(stage, "job", first.run, 2))
+    assert {one.turn for one in differs} == {2}
+    again, differs = await replayed(
+        stage, "job", reexecution(stage, "job", second.run, 1, frozen=True)
+    )
+    assert ([one.line() for one in differs], archive.end(again.run).result) == ([], 1)
+    source = RunName(batch=stage.batch, job="job", run=second.run)
+    forked = await fork_job(stage, source, 4, "fork", rerun(stage, "job", second.run, 4))
+    ended = await outcome_of_reset(stage.client, forked)
+    assert (ended.status, ended.turns) == (JobStatus.SUCCEEDED, 4)
 
 
 async def test_a_turn_with_a_summary_is_gone_back_to(stage: Stage) -> None:
