@@ -52,7 +52,8 @@ class ReadEffects:
         read: Callable[[ReadBatch], ReadBatchResult],
         uses: Iterable[str] = (),
     ) -> ReadBatchResult:
-        """The sources of a batch. A tick that found nothing new leaves nothing in the archive.
+        """The sources of a batch. A tick that found nothing new leaves nothing in the archive,
+        unless a view was marked.
 
         ``uses`` are the keys of what the store keeps for all jobs and the results were made from;
         they are looked at when ``read`` has returned.
@@ -75,7 +76,7 @@ class ReadEffects:
         result = read(batch)
         changed = any(one.status is not ReadStatus.UNCHANGED for one in result.results)
         # A tick without news leaves nothing, or the archive would grow with the time asleep.
-        if batch.effect >= WAIT_EFFECTS and not changed:
+        if batch.effect >= WAIT_EFFECTS and not changed and not batch.marked:
             return result
         value = result.model_dump(mode="json")
         return ReadBatchResult.model_validate(

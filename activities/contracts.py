@@ -415,7 +415,8 @@ class ReadBatch(Contract):
     summary written, as in ``TurnCall``. What is read is archived as effect ``effect`` of the turn's
     statement, if ``key`` is given; ``recorded`` answers from there. With ``held``, that version of
     the job's own workspace is read, in place of a directory. ``servers`` are the MCP servers whose
-    resources are read.
+    resources are read. What a tick read without news is archived if a view was ``marked`` as
+    behind: the mark goes.
     """
 
     workspace: str
@@ -433,6 +434,7 @@ class ReadBatch(Contract):
     turn: int = 0
     effect: int = 0
     recorded: EffectName | None = None
+    marked: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 class ReadBatchResult(Worked):

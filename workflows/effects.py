@@ -245,11 +245,14 @@ class Effects:
         return await self._read(requests, f"turn-{turn}-tick", self._place(turn, TICK))
 
     async def look(
-        self, requests: tuple[ReadRequest, ...], turn: int, sleep: Sleep
+        self, requests: tuple[ReadRequest, ...], turn: int, sleep: Sleep, *, marked: bool
     ) -> ReadBatchResult:
-        """The readings of a tick of the job asleep after ``turn``."""
+        """The readings of a tick of the job asleep after ``turn``; ``marked`` as in
+        ``ReadBatch``.
+        """
         place = self._place(turn, WAIT_EFFECTS + len(sleep.news))
-        return await self._read(requests, f"turn-{turn}-asleep-{sleep.ticks}", place)
+        name = f"turn-{turn}-asleep-{sleep.ticks}"
+        return await self._read(requests, name, place, marked=marked)
 
     async def repeated(
         self,
@@ -335,7 +338,12 @@ class Effects:
         return kept
 
     async def _read(
-        self, requests: tuple[ReadRequest, ...], name: str, place: dict[str, Any]
+        self,
+        requests: tuple[ReadRequest, ...],
+        name: str,
+        place: dict[str, Any],
+        *,
+        marked: bool = False,
     ) -> ReadBatchResult:
         batch = ReadBatch(
             workspace=self.spec.workspace,
@@ -346,6 +354,7 @@ class Effects:
             servers=self._servers(requests),
             summary_model=self._summary_model(requests),
             redact=self.spec.redact,
+            marked=marked,
             **place,
         )
         summary = f"read {len(requests)} source{'s' if len(requests) != 1 else ''}"

@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import Stop
     from workflows.effects import Effects
     from workflows.moment import Moment
+    from workflows.patches import MARKS, patched
     from workflows.preparing import Preparing
     from workflows.sub_jobs import SubJobs
 
@@ -128,10 +129,11 @@ class Asleep:
         if (state := sleeping.state) is None:
             return
         due = job.due_asleep(at, all_of_them=repeated)
+        marked = job.graph.marked(due) and patched(MARKS)
         results: tuple[ReadResult, ...] = ()
         if due:
-            looked = self._effects.look(due, job.turn, state)
+            looked = self._effects.look(due, job.turn, state, marked=marked)
             results = (await self._moment.after(looked, lambda read: read.worked)).results
-        job.tick_asleep(results, at, repeated=repeated)
+        job.tick_asleep(results, at, marked=marked, repeated=repeated)
         if await self._prepare(at):
             await self._meet()

@@ -176,6 +176,10 @@ class ContextGraph:
         """
         return ticks.due(self._store, turn, now, frozenset(also))
 
+    def marked(self, requests: Sequence[ReadRequest]) -> bool:
+        """Whether a mark, or a fault, calls one of the views behind that are to be read."""
+        return ticks.marked(self._store, requests)
+
     def reached(self, due: Sequence[ReadRequest], told: Collection[str]) -> tuple[str, ...]:
         """Of what is ``due``, what a record's tick reached; of some its events have ``told``."""
         return ticks.reached(self._store, due, told)

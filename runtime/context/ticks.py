@@ -83,6 +83,15 @@ def apply(
     recompute(store, cause_of_groups)
 
 
+def marked(store: NodeStore, requests: Sequence[ReadRequest]) -> bool:
+    """Whether a reading changes one of these views also where it has no news."""
+    states = (store.nodes.get(request.obj_id) for request in requests)
+    return any(
+        isinstance(state, ViewState) and (state.dirty.any or state.fault is not None)
+        for state in states
+    )
+
+
 def reached(store: NodeStore, due: Sequence[ReadRequest], told: Collection[str]) -> tuple[str, ...]:
     """Of what is ``due``, what the tick of a record has reached: what its events have ``told`` of,
     and what is read in each turn, of which they tell only what can be seen.

@@ -367,18 +367,24 @@ class Job:
         )
 
     def tick_asleep(
-        self, results: Sequence[ReadResult], now: float, *, repeated: bool = False
+        self,
+        results: Sequence[ReadResult],
+        now: float,
+        *,
+        marked: bool = False,
+        repeated: bool = False,
     ) -> None:
         """A tick between two turns: what changed becomes events at once, and deltas when the job is
         awake.
 
-        A ``repeated`` sleep ends as recorded.
+        ``marked`` tells that it read a view which a mark called behind. A ``repeated`` sleep ends
+        as recorded.
         """
         self.graph.apply_tick_asleep(
             results, turn=self.turn, now=self._tick_at, also=self.sleeping.looking
         )
         self._take_graph_events()
-        self.sleeping.ticked(self.graph, results, now, repeated=repeated)
+        self.sleeping.ticked(self.graph, results, now, marked=marked, repeated=repeated)
 
     def recorded_payloads(self, interim: Interim) -> tuple[tuple[str, int, int], ...]:
         """What the tick that comes next, of the turn or of the sleep before it, applied in the

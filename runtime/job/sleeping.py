@@ -212,15 +212,22 @@ class Sleeping:
         return self._looking
 
     def ticked(
-        self, graph: ContextGraph, results: Sequence[ReadResult], now: float, *, repeated: bool
+        self,
+        graph: ContextGraph,
+        results: Sequence[ReadResult],
+        now: float,
+        *,
+        marked: bool,
+        repeated: bool,
     ) -> None:
         """Take the tick's readings, which the graph has: the wait is over if a node that was waited
         for has changed.
 
-        A ``repeated`` sleep ends as recorded.
+        That one of them was ``marked`` as behind, and is no more, is news too. A ``repeated`` sleep
+        ends as recorded.
         """
         state = self._asleep()
-        new = any(result.status is not ReadStatus.UNCHANGED for result in results)
+        new = marked or any(result.status is not ReadStatus.UNCHANGED for result in results)
         # What was applied is news as well, though nothing that was read had changed.
         new |= any(tick == len(state.news) for tick, *_ in state.payloads)
         changes = {

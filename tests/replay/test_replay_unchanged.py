@@ -52,6 +52,20 @@ async def test_what_the_background_found_as_it_was(stage: Stage, between: str) -
     await follows_its_record(stage, "job", outcome, 5)
 
 
+async def test_what_a_sleep_found_as_it_was(stage: Stage) -> None:
+    """That a sleeping job's tick took a view's mark away is in the record, with the time."""
+    (stage.workspace / "a.txt").write_text("a\n")
+    replies = [
+        "v = view('*.txt', lod=1).Run(freq=('Periodic', 0.5))",
+        "write('below/other.py', '1')\nwait(5)",
+        "print(v.dirty)",
+        "finish(v.text)",
+    ]
+    outcome, archive = await stage.run(replies, id="job", writable=Writable())
+    assert len(archive.find_step(outcome.run, 3).interim.ticks) == 1, "later ones had no news"
+    await follows_its_record(stage, "job", outcome, 4)
+
+
 async def test_the_turn_at_which_a_view_was_read_last(stage: Stage) -> None:
     """One that follows its source is read in each turn, with news or without."""
     (stage.workspace / "a.txt").write_text("a\n")
