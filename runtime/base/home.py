@@ -107,7 +107,7 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
 
     Raises:
         InputError: if the directory cannot be made or written, is another user's or open to all
-            for writing, or ``HOLDFAST_HOME`` names none.
+            for writing, or ``HOLDFAST_HOME`` names none, or is not set and the user has no home.
     """
     named = (os.environ if environment is None else environment).get(VARIABLE)
     if named:
@@ -118,7 +118,10 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
     else:
         import platformdirs
 
-        path = platformdirs.user_state_path("holdfast", appauthor=False)
+        try:
+            path = platformdirs.user_state_path("holdfast", appauthor=False)
+        except RuntimeError:
+            raise InputError(f"this user has no home directory: set {VARIABLE} or HOME") from None
     home = Home(path.resolve())
     try:
         # What is in it tells what models were told: it is for this user alone. It may have been

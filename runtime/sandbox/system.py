@@ -11,6 +11,7 @@ import platform
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -86,7 +87,11 @@ def python_prefix() -> Path | None:
     """Where the Python that runs Holdfast is installed, if not in ``/usr`` and not so high up that
     others' files lie beneath; its virtual environment is none of a command's.
     """
-    return _outside(sys.base_prefix, Path.home(), Path.cwd())
+    kept = [Path.cwd()]
+    # A container's user may have no home.
+    with suppress(RuntimeError):
+        kept.append(Path.home())
+    return _outside(sys.base_prefix, *kept)
 
 
 @lru_cache(maxsize=16)

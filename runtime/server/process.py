@@ -72,8 +72,8 @@ PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 """
 
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOGC", "GOMAXPROCS", "GOMEMLIMIT")
-"""The server's whole environment, where set: no provider's key, and not the key that payloads are
-signed with.
+"""The server's whole environment but for ``USER``, where set: no provider's key, and not the key
+that payloads are signed with.
 """
 
 # ``exec`` keeps the shell's process id, which stands in both files by then; ``mv`` puts the second
@@ -226,7 +226,7 @@ def launch(home: Home, binary: Path, ports: Ports) -> Launched:
                 stdout=log,
                 stderr=log,
                 cwd=home.server,
-                env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+                env=_environment(home),
                 # The database holds what jobs say: whatever the server makes is this user's alone.
                 umask=0o077,
                 pass_fds=(lock,),
@@ -258,6 +258,16 @@ def begin_database(home: Home) -> None:
 def database_is_made(home: Home) -> None:
     """Note that a server has served with its database; ``start.lock`` is held."""
     _making(home).unlink(missing_ok=True)
+
+
+def _environment(home: Home) -> dict[str, str]:
+    """The server's environment.
+
+    Of a user that the system has no entry for, as in a container that is given a mere number, the
+    server takes ``USER`` and ``HOME``, and does not start without.
+    """
+    passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {"USER": str(os.getuid()), "HOME": str(home.server), **passed}
 
 
 def _launcher(home: Home, info: ServerInfo) -> list[str]:

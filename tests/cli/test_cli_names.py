@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import random
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from runtime.archive.stores.directory import DirectoryStore
 from runtime.archive.stores.memory import MemoryStore
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import NotFound
+from runtime.cli.caller import caller
 from runtime.cli.main import main
 from tests.archive.archive_jobs import Written, chat, write_run
 
@@ -229,3 +233,13 @@ def test_an_archives_own_name_stays(tmp_path: Path) -> None:
     assert archive_id(DirectoryStore(tmp_path)) == first
     assert archive_id(DirectoryStore(tmp_path / "other")) != first
     assert all_jobs(DirectoryStore(tmp_path / "other")) == []
+
+
+def test_a_user_whom_the_system_does_not_know_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that is given a mere number as its user."""
+
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", unknown)
+    assert caller() == f"{os.getuid()}@{socket.gethostname()}"

@@ -48,6 +48,15 @@ def test_platform_directory_by_default(tmp_path: Path, monkeypatch: pytest.Monke
     assert home.path.name == "holdfast"
 
 
+def test_who_has_no_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a container's user may be, whom the system does not know."""
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31)
+    with pytest.raises(InputError, match="has no home directory: set HOLDFAST_HOME or HOME"):
+        state_home({})
+
+
 def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
     """A path that cannot be a directory is an input error that names it and the variable."""
     (tmp_path / "file").touch()

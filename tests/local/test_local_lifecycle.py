@@ -15,6 +15,7 @@ import pytest
 
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home
+from runtime.sandbox import bubblewrap
 from runtime.server.embedded import (
     RETENTION,
     ServerState,
@@ -256,3 +257,19 @@ async def test_settings_of_ones_own(home: Home) -> None:
     arguments = (await asyncio.to_thread(Path(f"/proc/{server.pid}/cmdline").read_text)).split("\0")
     assert [argument for argument in arguments if argument.startswith(name)] == [f"{name}=60"]
     await stop_server(home)
+
+
+@pytest.mark.sandbox
+def test_a_user_whom_the_system_does_not_know(home: Home) -> None:
+    """A container may be given a mere number as its user: the server starts there too."""
+    unknown = ("--dev-bind", "/", "/", "--ro-bind", "/dev/null", "/etc/passwd")
+    said = subprocess.run(
+        [str(bubblewrap.installed()), *unknown, sys.executable, "-m", "holdfast", "up"],
+        cwd=Path(__file__).parents[2],
+        env={"PATH": os.environ["PATH"], "HOLDFAST_HOME": str(home.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 0, said.stderr
+    assert is_alive(home)

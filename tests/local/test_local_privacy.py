@@ -32,7 +32,7 @@ async def test_the_server_is_given_no_key(home: Home, monkeypatch: pytest.Monkey
     async with server_in_use(home) as server:
         given = _environment(server.pid)
     names = {item.partition("=")[0] for item in given.split("\0") if item}
-    assert names <= {*PASSED_ON, "PWD", "OLDPWD", "SHLVL", "_"}
+    assert names <= {*PASSED_ON, "USER", "PWD", "OLDPWD", "SHLVL", "_"}
     assert "not the server's business" not in given
 
 
