@@ -5,11 +5,12 @@ worker. All bounded.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mcp import MCPError
 from mcp_types import (
+    METHOD_NOT_FOUND,
     BlobResourceContents,
     ReadResourceResult,
     Resource,
@@ -40,27 +41,38 @@ MOST_NAMED = 20
 Listed = Resource | ResourceTemplate
 
 
-async def resources_of(session: ClientSession) -> list[Listed]:
-    """All that the server lists, templates last."""
+@dataclass
+class Told:
+    """What a server says that it has to read, ``all`` that it told, and what ``broke`` that off."""
+
+    all: list[Listed]
+    broke: MCPError | ValidationError | None = None
+
+
+async def resources_of(session: ClientSession) -> Told:
+    """All that the server lists, templates last: many have no templates, and no list of them."""
     resources = await _listed(session.list_resources, lambda page: page.resources)
     templates = await _listed(session.list_resource_templates, lambda page: page.resource_templates)
-    return [*resources, *templates]
+    return Told([*resources.all, *templates.all], resources.broke)
 
 
 async def _listed(
     ask: Callable[..., Awaitable[Page]], on: Callable[[Page], Sequence[Listed]]
-) -> list[Listed]:
-    """One of the server's lists, as far as it tells it: many have no templates, and no list of
-    them.
-    """
+) -> Told:
+    """One of the server's lists, as far as it tells it."""
     listed: dict[str, Listed] = {}
-    with suppress(MCPError, ValidationError):
+    broke: MCPError | ValidationError | None = None
+    try:
         async for page, _ in pages(ask):
             for one in on(page):
                 listed.setdefault(_uri(one), one)
             if len(listed) >= MOST_LISTED:
                 break
-    return list(listed.values())[:MOST_LISTED]
+    except (MCPError, ValidationError) as error:
+        # One with templates alone may have no such list.
+        unknown = isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND
+        broke = None if unknown else error
+    return Told(list(listed.values())[:MOST_LISTED], broke)
 
 
 def told_resources(

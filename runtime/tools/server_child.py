@@ -164,7 +164,10 @@ class _Child:
         return {"outcome": (await session.call(tool, arguments)).plain()}
 
     async def _read(self, number: int, uri: str) -> dict[str, Any]:
-        session = await asyncio.shield(self._session)
+        try:
+            session = await asyncio.shield(self._session)
+        except NotOffered as error:
+            raise _Gone(str(error)) from error
         if self._over.is_set():
             raise _Gone("the connection is over")
         self._channel.send({"id": number, "begun": True, "blocks": True})

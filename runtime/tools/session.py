@@ -19,6 +19,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
     HEADER_MISMATCH,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     CallToolResult,
@@ -40,7 +41,7 @@ from runtime.tools.http import REFUSED, HttpClient
 from runtime.tools.pages import pages
 from runtime.tools.resources import (
     MOST_URI,
-    Listed,
+    Told,
     content_of,
     hint,
     listed_text,
@@ -116,7 +117,7 @@ class Session:
                 continue
             listed.append(one)
             names |= {one.name}
-        resources, more = told_resources(await self.resources())
+        resources, more = told_resources((await self.resources()).all)
         return ServerListing(
             name=self.spec.name,
             tools=tuple(listed),
@@ -127,10 +128,10 @@ class Session:
             more_resources=more,
         )
 
-    async def resources(self) -> list[Listed]:
+    async def resources(self) -> Told:
         """What it says that it has to read; nothing if it cannot be asked."""
         if self.client.server_capabilities.resources is None:
-            return []
+            return Told([])
         return await resources_of(self.client.session)
 
     async def read(self, uri: str) -> dict[str, str]:
@@ -141,19 +142,26 @@ class Session:
             Broken: if nobody knows.
         """
         if not uri:
-            return listed_text(await self.resources())
+            listed = await self.resources()
+            if listed.broke is not None:
+                raise self._unread(listed.broke) from listed.broke
+            return listed_text(listed.all)
         try:
             result = await self.client.session.read_resource(uri)
-        except MCPError as error:
-            if self.stdio is not None and self.stdio.ended:
-                raise Broken(self.stdio.ended, over=True) from error
-            if _is_over(error):
-                raise Broken(f"said: {error.message}", over=True) from error
-            there_is = hint(await self.resources(), self.spec.name)
-            raise NotOffered(f"{error.message[:MOST_DOC]} ({there_is})") from error
-        except ValidationError as error:
-            raise Broken("gave an answer that is none", over=False) from error
+        except (MCPError, ValidationError) as error:
+            if isinstance(error, MCPError) and _is_its_word(error):
+                there_is = hint((await self.resources()).all, self.spec.name)
+                raise NotOffered(f"{error.message[:MOST_DOC]} ({there_is})") from error
+            raise self._unread(error) from error
         return content_of(result)
+
+    def _unread(self, error: MCPError | ValidationError) -> Broken:
+        """That nobody knows what there is to read."""
+        if isinstance(error, ValidationError):
+            return Broken("gave an answer that is none", over=False)
+        if self.stdio is not None and self.stdio.ended:
+            return Broken(self.stdio.ended, over=True)
+        return Broken(f"said: {error.message}", over=_is_over(error))
 
     async def offered(self, name: str, digest: str) -> Tool:
         """The tool, as the server offers it now.
@@ -395,3 +403,10 @@ def _failed(message: str) -> Outcome:
 def _is_over(error: MCPError) -> bool:
     """Whether the connection is of no use any more."""
     return "onnection closed" in error.message or "Session terminated" in error.message
+
+
+def _is_its_word(error: MCPError) -> bool:
+    """Whether the server says that there is no such resource. An internal error is that it failed,
+    or its connection.
+    """
+    return error.code not in {INTERNAL_ERROR, *REFUSED} and not _is_over(error)

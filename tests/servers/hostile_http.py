@@ -1,5 +1,6 @@
 """An MCP server over HTTP that means no good: it speaks the protocol by hand, in threads of the
-test's own process. What is wrong with it is the name of the tool that is called.
+test's own process. What is wrong with it is the name of the tool that is called, or of
+what is read.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ WRONGS = ("drop", "hang", "page", "garbage", "refuse", "expired", "flood", "endl
 
 @dataclass
 class HostileHttp:
-    """Its ``url``, the tools that were ``called``, and the ``tokens`` that came."""
+    """Its ``url``, the tools that were ``called``, and the ``tokens`` that came; where it
+    ``drops_lists``, a question for what it has to read breaks its connection.
+    """
 
     url: str
     called: list[str] = field(default_factory=list)
     tokens: set[str | None] = field(default_factory=set)
+    drops_lists: bool = False
     released: threading.Event = field(default_factory=threading.Event)
 
 
@@ -46,7 +50,7 @@ def hostile_http() -> Iterator[HostileHttp]:
                 case "initialize":
                     version = message["params"]["protocolVersion"]
                     info = {"name": "http", "version": "1"}
-                    capabilities: dict[str, Any] = {"tools": {}}
+                    capabilities: dict[str, Any] = {"tools": {}, "resources": {}}
                     result = {"protocolVersion": version, "capabilities": capabilities}
                     self._say(message, {**result, "serverInfo": info})
                 case "tools/list":
@@ -60,6 +64,12 @@ def hostile_http() -> Iterator[HostileHttp]:
                     name = message["params"]["name"]
                     told.called.append(name)
                     self._call(message, {"pay": "drop", "buy": "expired"}.get(name, name))
+                case "resources/list" if not told.drops_lists:
+                    self._say(message, {"resources": [{"uri": "notes://well", "name": "well"}]})
+                case "resources/list":
+                    self.close_connection = True
+                case "resources/read":
+                    self._read(message, message["params"]["uri"])
                 case _ if "id" in message:
                     error = {"code": -32601, "message": "no such method"}
                     self._send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}))
@@ -67,6 +77,17 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self.send_response(202)
                     self.send_header("Content-Length", "0")
                     self.end_headers()
+
+        def _read(self, message: dict[str, Any], uri: str) -> None:
+            name = uri.removeprefix("notes://")
+            codes = {"fail": -32603, "none": -32002, "zero": 0}
+            if name in codes:
+                error = {"code": codes[name], "message": f"no {name}"}
+                self._send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}))
+            elif name == "well":
+                self._say(message, {"contents": [{"uri": uri, "text": name}]})
+            else:
+                self._call(message, name)
 
         def _call(self, message: dict[str, Any], name: str) -> None:
             match name:

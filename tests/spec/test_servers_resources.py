@@ -23,6 +23,7 @@ from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.base.values import JobKey
 from runtime.context.contract import contract_text
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
+from tests.servers.hostile_http import hostile_http
 
 HOSTILE = Path(__file__).parents[1] / "servers" / "hostile_mcp.py"
 KEY = JobKey(batch="b", job="j")
@@ -177,6 +178,54 @@ async def test_a_server_that_hangs_is_asked_once_in_a_reading(
     later = ServerResources(tools.hosts, (hasty,))
     found = await asyncio.to_thread(later.read, "docs", "notes://guide.md")
     assert found.data == GUIDE.encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "error", "told"),
+    [
+        ("drop", ConnectionError, "the server web said: "),
+        ("part", ConnectionError, "the server web said: "),
+        ("refuse", ConnectionError, "the server web said: HTTP 500 Internal Server Error"),
+        ("expired", ConnectionError, "the server web said: HTTP 401 Unauthorized: "),
+        ("fail", ConnectionError, "the server web said: no fail"),
+        ("none", FileNotFoundError, r"web: no none \(it has notes://well\)"),
+        ("zero", FileNotFoundError, r"web: no zero \(it has notes://well\)"),
+    ],
+)
+async def test_a_reading_over_http_that_fails_says_not_that_there_is_nothing(
+    tools: ToolActivities, name: str, error: type[OSError], told: str
+) -> None:
+    """What is not there is by the server's own word; the next resource is read."""
+    with hostile_http() as server:
+        resources = ServerResources(tools.hosts, (ServerSpec(name="web", url=server.url),))
+        with pytest.raises(OSError, match=told) as failed:
+            await asyncio.to_thread(resources.read, "web", f"notes://{name}")
+        assert failed.type is error
+        well = await asyncio.to_thread(resources.read, "web", "notes://well")
+        assert well.data == b"well"
+
+
+@pytest.mark.slow
+async def test_a_list_of_resources_that_breaks_off_is_no_empty_one(tools: ToolActivities) -> None:
+    """A view of all there is keeps what it showed."""
+    with hostile_http() as server:
+        resources = ServerResources(tools.hosts, (ServerSpec(name="web", url=server.url),))
+        assert (await asyncio.to_thread(resources.read, "web", "")).data == b"notes://well  well\n"
+        server.drops_lists = True
+        with pytest.raises(ConnectionError, match="the server web said: "):
+            await asyncio.to_thread(resources.read, "web", "")
+
+
+@pytest.mark.slow
+async def test_a_server_that_cannot_be_reached_is_no_resource_that_is_gone(
+    tools: ToolActivities, spec: ServerSpec, tmp_path: Path
+) -> None:
+    """It is an error of the connection, which says why."""
+    (tmp_path / "down").touch()
+    resources = ServerResources(tools.hosts, (spec,))
+    with pytest.raises(ConnectionError, match="cannot be reached: it ended with exit code 5"):
+        await asyncio.to_thread(resources.read, "docs", "notes://guide.md")
 
 
 @pytest.mark.slow
