@@ -8,6 +8,7 @@ and the same deletion goes on with it. What other jobs use too, by content, stay
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,6 +18,7 @@ from runtime.archive.lifecycle.leaning import Needs, jobs_needed_by, other_jobs,
 from runtime.archive.lifecycle.tombstones import (
     Tombstone,
     Tombstones,
+    deleted_jobs,
     digest_at,
     write_tombstone,
 )
@@ -219,6 +221,20 @@ def _begun(store: ObjectStore, graves: Tombstones, job: str) -> Tombstone | None
     """The deletion of a job that was begun and broken off."""
     # The last alone: an earlier deletion is over, and the job may have begun anew since.
     return next((one for one in graves.of_job(job)[-1:] if one.left(store)), None)
+
+
+def broken_off(store: ObjectStore, batch: str | None = None) -> list[Tombstone]:
+    """The deletions of jobs, of a batch if one is given, that were begun and broken off, by job.
+
+    One whose tombstone cannot be read is left out: nobody knows what it was to take.
+    """
+    graves = Tombstones(store)
+    begun: list[Tombstone] = []
+    for job in deleted_jobs(store, batch):
+        with suppress(ObjectCorrupt):
+            one = _begun(store, graves, keys.job_prefix(job.batch, job.job))
+            begun += [] if one is None else [one]
+    return begun
 
 
 def _used_by_these_alone(

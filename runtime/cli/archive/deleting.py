@@ -91,6 +91,7 @@ def carry_out(
     from runtime.archive import keys
     from runtime.archive.gaps import UNREADABLE
     from runtime.archive.lifecycle.deletion import delete_jobs, sweep
+    from runtime.archive.lifecycle.tombstones import deleted_jobs
     from runtime.client.lifecycle import open_jobs
 
     def tell(done: Deleted) -> None:
@@ -99,7 +100,8 @@ def carry_out(
 
     names = [keys.job_prefix(job.batch, job.job) for job in sorted(jobs)]
     done = delete_jobs(store, names, wish, tell=tell)
-    waiting = open_jobs(store)
+    # Where nothing was ever deleted nothing is left of it.
+    waiting = open_jobs(store) if deleted_jobs(store) else []
     removed: list[str] = []
     try:
         # A job that is open may yet take for its own what only deleted ones name.
@@ -112,7 +114,7 @@ def carry_out(
             " deletion takes them ('holdfast verify' tells more)"
         )
     if not json:
-        if waiting:
+        if waiting and jobs:
             note(
                 "files, summaries and definitions that only deleted jobs used stay while a job is"
                 f" open ({waiting[0]}): a later deletion takes them"
@@ -120,7 +122,7 @@ def carry_out(
         elif removed:
             say(f"{counted(len(removed), 'object')} that only deleted jobs used")
         elif not done:
-            say("nothing was left to delete")
+            say("nothing was left to delete" if jobs else "nothing to delete")
     return {
         "deleted": [
             {"job": str(one.job), "objects": one.objects, "tombstone": one.tombstone.key}

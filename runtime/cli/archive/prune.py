@@ -24,6 +24,7 @@ from runtime.server.target import Target
 
 if TYPE_CHECKING:
     from runtime.archive.lifecycle.retention import EndedJob, Rules
+    from runtime.archive.lifecycle.tombstones import Tombstone
     from runtime.base.values import JobKey
 
 
@@ -87,12 +88,14 @@ def command(
 
     It tells what would go, and deletes with --yes alone, as 'archive delete' does. What that
     refuses stays and is told by name: jobs that are held, locked by their bucket, or run again,
-    those whose batch runs, and those from which others that stay were forked, or may have been.
+    those whose batch runs, and those from which others that stay were forked, or may have been. A
+    deletion that was broken off, this command's or another's, goes on, whatever the rules are.
     """
     import asyncio
     from datetime import UTC, datetime
 
     from runtime.archive.catalog import all_jobs
+    from runtime.archive.lifecycle.deletion import broken_off
     from runtime.archive.lifecycle.retention import ended_jobs
     from runtime.cli.stores import archive_of
 
@@ -104,38 +107,39 @@ def command(
     if batch is not None and not jobs:
         # No error: whoever has it done every night begins before the batch does.
         note(f"the archive has no job of batch {batch}")
-    ended = ended_jobs(objects, jobs)
+    begun = {one.job: one for one in broken_off(objects, batch)}
+    ended = ended_jobs(objects, [job for job in jobs if job not in begun])
     going = rules.let_go(ended, datetime.now(UTC))
 
     async def refused() -> dict[JobKey, str]:
-        names = [one.job for one in going]
+        names = [*begun, *(one.job for one in going)]
         async with server_in_reach(target) as client:
             return await refused_of(objects, client, names, unfinished=False)
 
     stay = asyncio.run(refused()) if going else {}
     going = [one for one in going if one.job not in stay]
+    names = sorted([*begun, *(one.job for one in going)])
     if not json:
-        _tell(going, stay, yes)
-    names = [one.job for one in going]
-    done = carry_out(objects, names, wish, json=json) if yes and names else None
+        for job, why in stay.items():
+            say(f"{job}: stays: {why}")
+        if not yes:
+            _tell_what_would_go(list(begun.values()), going)
+    # Also where no job goes: a deletion may have been broken off before what its jobs had alone.
+    done = carry_out(objects, names, wish, json=json) if yes else None
     if json:
         would = [str(name) for name in names] if not yes else []
         empty = {"deleted": [], "shared": 0, "shared_waits_for": []}
         json_document({**(done or empty), "would_delete": would, "refused": told(stay)})
 
 
-def _tell(going: list[EndedJob], stay: dict[JobKey, str], yes: bool) -> None:
-    for job, why in stay.items():
-        say(f"{job}: stays: {why}")
-    if yes:
-        if not going:
-            say("nothing to delete")
-        return
-    for one in going:
+def _tell_what_would_go(begun: list[Tombstone], ended: list[EndedJob]) -> None:
+    for half in begun:
+        say(f"{half.job}: would go: it {half.told}, which was broken off")
+    for one in ended:
         say(
             f"{one.job}: would go: {one.status}, ended {one.ended_at.isoformat(timespec='seconds')}"
         )
-    say(f"{counted(len(going), 'job')} would be deleted: --yes deletes")
+    say(f"{counted(len(begun) + len(ended), 'job')} would be deleted: --yes deletes")
 
 
 def _rules(older_than: str | None, status: str | None, keep: int | None) -> Rules:
