@@ -219,6 +219,28 @@ def test_a_job_that_is_held_while_others_are_deleted_stays(store: ObjectStore) -
     assert tombstones_of(store, SHORT) == []
 
 
+class TakenElsewhere(MemoryStore):
+    """A store from which somebody else removes the object ``taken`` just before it is read."""
+
+    taken = ""
+
+    def get(self, key: str) -> bytes:
+        if key == self.taken:
+            self.remove(key)
+        return super().get(key)
+
+
+def test_a_job_that_two_delete_at_once_is_deleted() -> None:
+    """What the other takes is that one's, and each tombstone has what it took."""
+    store = TakenElsewhere()
+    rich_archive(store)
+    store.taken = f"{SHORT}/definition/0001"
+    (done,) = delete(store, SHORT)
+    assert list(store.list(f"{SHORT}/")) == []
+    assert store.taken not in done.tombstone.own
+    assert done.objects == len(done.tombstone.own)
+
+
 def test_a_job_on_which_others_lean_is_refused(store: ObjectStore) -> None:
     """The fork's requests are put together from its records; both together may go."""
     rich_archive(store)

@@ -120,7 +120,7 @@ def delete_jobs(
         begun = _begun(store, graves, job)
         if begun is None:
             failpoint("archive.delete.before_tombstone")
-            own = {key: digest_at(store, key) for key in store.list(f"{job}/")}
+            own = _own_digests(store, job)
             if not own:
                 continue
             # Whoever held it meanwhile was told that it is held.
@@ -235,6 +235,15 @@ def broken_off(store: ObjectStore, batch: str | None = None) -> list[Tombstone]:
             one = _begun(store, graves, keys.job_prefix(job.batch, job.job))
             begun += [] if one is None else [one]
     return begun
+
+
+def _own_digests(store: ObjectStore, job: str) -> dict[str, str]:
+    """The digests of all that a job has; what another deletion takes meanwhile is that one's."""
+    digests: dict[str, str] = {}
+    for key in store.list(f"{job}/"):
+        with suppress(ObjectMissing):
+            digests[key] = digest_at(store, key)
+    return digests
 
 
 def _used_by_these_alone(
