@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.forms import Step
-from runtime.archive.gaps import UNREADABLE, readable
+from runtime.archive.gaps import UNREADABLE, Gap, named_gap, readable
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
 from runtime.archive.standings import ResultRow, result_row
@@ -34,8 +33,11 @@ SUCCESS = "success"
 CORRECT, INCORRECT = "C", "I"
 
 
-def inspect_log(store: ObjectStore, jobs: list[JobKey]) -> Iterator[str]:
-    """The log of jobs of one batch, in pieces: each sample is one.
+def inspect_log(
+    store: ObjectStore, jobs: list[JobKey], gaps: dict[JobKey, list[str]] | None = None
+) -> Iterator[str]:
+    """The log of jobs of one batch, in pieces: each sample is one. What of a job's calls cannot be
+    read its sample tells as ``damaged`` of its metadata, and is put into ``gaps``.
 
     Raises:
         ArchiveError: if the store cannot be read.
@@ -51,8 +53,16 @@ def inspect_log(store: ObjectStore, jobs: list[JobKey]) -> Iterator[str]:
     text = json.dumps(head)
     # Without the closing brace: the samples are its last field, and are written one by one.
     yield text[:-1] + ', "samples": ['
-    samples = read_ahead(jobs, lambda key: json.dumps(_sample(JobArchive.of(store, key))))
-    for number, sample in enumerate(samples):
+
+    def told(key: JobKey) -> tuple[str, list[str]]:
+        sample = _sample(JobArchive.of(store, key))
+        return json.dumps(sample), sample["metadata"].get("damaged", [])
+
+    for number, (key, (sample, damaged)) in enumerate(
+        zip(jobs, read_ahead(jobs, told), strict=True)
+    ):
+        if damaged and gaps is not None:
+            gaps[key] = damaged
         yield (",\n" if number else "\n") + sample
     yield "\n]}\n"
 
@@ -119,8 +129,9 @@ def _sample(archive: JobArchive) -> dict[str, Any]:
     row = result_row(archive)
     definition = _definition(archive)
     run = _called(archive, row)
-    steps = _steps(archive, run)
-    layout = _layout(archive, run, row.turns, steps)
+    steps, gaps = _steps(archive, run)
+    layout = _layout(archive, run, row.turns, steps, gaps)
+    damaged = [str(gap) for gap in dict.fromkeys(gaps)]
     messages = [_message(segment) for segment in layout]
     answer: dict[str, Any] = {"role": "assistant", "content": ""}
     usage = Usage()
@@ -149,6 +160,7 @@ def _sample(archive: JobArchive) -> dict[str, Any]:
             "cost_usd": row.cost_usd,
             "retries": row.retries,
             "result": row.result,
+            **({"damaged": damaged} if damaged else {}),
         },
         "store": {},
         "events": [],
@@ -206,26 +218,38 @@ def _called(archive: JobArchive, row: ResultRow) -> str | None:
     return row.run if place is None else unquote(place.run)
 
 
-def _steps(archive: JobArchive, run: str | None) -> list[Step]:
-    """The turns of a run that can be read."""
+def _steps(archive: JobArchive, run: str | None) -> tuple[list[Step], list[Gap]]:
+    """The turns of a run that can be read, and what of it cannot."""
     if run is None:
-        return []
+        return [], []
     try:
-        return readable(archive, run).steps
-    except UNREADABLE:
-        return []
+        read = readable(archive, run)
+    except UNREADABLE as error:
+        return [], [named_gap(error)]
+    return read.steps, read.gaps
 
 
 def _layout(
-    archive: JobArchive, run: str | None, turns: int, steps: Sequence[Step]
+    archive: JobArchive, run: str | None, turns: int, steps: Sequence[Step], gaps: list[Gap]
 ) -> tuple[Segment, ...]:
     """The prompt of the last turn that can be read: one that a job was to take as it ended may
-    never have begun.
+    never have begun. What is the matter with one that cannot is put into ``gaps``.
     """
-    for turn in dict.fromkeys([turns, *(step.turn for step in steps[-1:])]):
+    # Turns are counted without those whose step cannot be read.
+    last = steps[-1].turn if steps else 0
+    for turn in dict.fromkeys([max(turns, last), last]):
         if run is not None and turn:
-            with suppress(NotFound, *UNREADABLE):
+            try:
                 return archive.turn_layout(run, turn)
+            except NotFound:
+                # One that has a reply had a prompt.
+                gaps += [
+                    Gap(turn, step.attempt.key, "is not there")
+                    for step in steps[-1:]
+                    if step.turn == turn and step.attempt is not None
+                ]
+            except UNREADABLE as error:
+                gaps.append(named_gap(error, turn))
     return ()
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from runtime.archive.export import Turns
     from runtime.archive.gaps import Gap
     from runtime.archive.stores import ObjectStore
+    from runtime.base.values import JobKey
 
 
 class Format(StrEnum):
@@ -123,8 +124,12 @@ def _inspect(objects: ObjectStore, name: str) -> None:
     from runtime.archive.catalog import all_jobs, find_job
     from runtime.archive.inspect_log import inspect_log
 
-    for piece in inspect_log(objects, all_jobs(objects, name) or [find_job(objects, name)]):
+    gaps: dict[JobKey, list[str]] = {}
+    for piece in inspect_log(objects, all_jobs(objects, name) or [find_job(objects, name)], gaps):
         write(piece)
+    for job, damaged in gaps.items():
+        more = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
+        note(f"{job} is not told whole: {damaged[0]}{more}: run 'holdfast verify {job}'")
 
 
 def _turns(text: str | None) -> Turns:

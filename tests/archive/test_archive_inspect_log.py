@@ -12,6 +12,7 @@ from runtime.archive.forms import NewEnd
 from runtime.archive.inspect_log import inspect_log
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
+from runtime.base.values import JobKey
 
 
 def logged(written: Written) -> dict[str, Any]:
@@ -47,6 +48,27 @@ def test_a_run_that_ended_before_its_first_call_has_those_before_it() -> None:
     sample = logged(written)
     assert (sample["metadata"]["run"], sample["metadata"]["status"]) == ("b", "budget")
     assert sample["messages"][0]["content"] == written.layouts["a", 2][0].text
+
+
+def test_what_of_a_job_cannot_be_read_is_told_with_its_sample() -> None:
+    """The prompt of its last turn, and a reply; of a job that is whole nothing is."""
+    written = three_turns()
+    written.archive.write_end(
+        NewEnd(run="a", turn=3, parent=written.refs["a", 3], status="succeeded")
+    )
+    assert "damaged" not in logged(written)["metadata"]
+    attempt, step = (f"b/j/turns/a/00000/000000{end}" for end in ("3.attempt-001", "2.step"))
+    # Another store: who wrote an archive remembers what it wrote.
+    store, job = MemoryStore(), written.archive.job
+    for key in written.archive.store.list(""):
+        if key not in {attempt, step}:
+            store.put_if_absent(key, written.archive.store.get(key))
+    gaps: dict[JobKey, list[str]] = {}
+    (sample,) = json.loads("".join(inspect_log(store, [job], gaps)))["samples"]
+    assert sample["metadata"]["damaged"] == gaps[job]
+    assert gaps[job][0] == f"{step} is not there"
+    assert any(attempt in one for one in gaps[job][1:])
+    assert len(sample["messages"]) == 1
 
 
 def test_a_turn_that_never_began_has_no_prompt() -> None:
