@@ -9,9 +9,10 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
-from runtime.archive.standings import standing_of
+from runtime.archive.standings import parent_of, standing_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
@@ -25,7 +26,8 @@ async def still_open(
     """Why some of the jobs may not be deleted: they run, or may yet.
 
     ``client`` is None where no server is in reach: then the archive's word is all there is.
-    ``unfinished``: jobs without an end may go too, if no server works for them.
+    ``unfinished``: jobs without an end, and their sub-jobs, may go too, if no server works for
+    them.
 
     Raises:
         RPCError: if the server fails.
@@ -37,6 +39,9 @@ async def still_open(
         asked = [job for job in jobs if job not in reasons]
         for job in await asyncio.to_thread(_unfinished, store, asked):
             reasons[job] = "it has no end in the archive (--unfinished: delete it all the same)"
+        asked = [job for job in asked if job not in reasons]
+        for job, parent in (await asyncio.to_thread(_waited_for, store, asked)).items():
+            reasons[job] = f"it is a sub-job of {parent}, which has no end in the archive"
     return reasons
 
 
@@ -49,6 +54,22 @@ def _unfinished(store: ObjectStore, jobs: Collection[JobKey]) -> list[JobKey]:
         for job in open_jobs(store, jobs)
         if any(store.list(f"{keys.job_prefix(job.batch, job.job)}/"))
     ]
+
+
+def _waited_for(store: ObjectStore, jobs: Collection[JobKey]) -> dict[JobKey, JobKey]:
+    """Those of the jobs that are sub-jobs of unfinished ones, each with that one: where Temporal's
+    database is lost, it hears of their ends from the archive alone.
+    """
+    parents: dict[JobKey, JobKey] = {}
+    for job in jobs:
+        try:
+            parent = parent_of(JobArchive.of(store, job))
+        except UNREADABLE:
+            continue
+        if parent:
+            parents[job] = JobKey(batch=job.batch, job=parent)
+    unfinished = set(_unfinished(store, set(parents.values())))
+    return {job: parent for job, parent in parents.items() if parent in unfinished}
 
 
 def open_jobs(store: ObjectStore, jobs: Collection[JobKey] | None = None) -> list[JobKey]:

@@ -222,6 +222,23 @@ def test_the_sub_jobs_of_a_lost_job_go_on_with_it(own_cli: CommandLine) -> None:
     assert own_cli("verify", "--all").code == 0
 
 
+def test_a_sub_job_of_a_lost_job_is_not_deleted(own_cli: CommandLine) -> None:
+    """The job, which goes on, hears of its end from the archive alone."""
+    file, stand = _family(own_cli)
+    rows = own_cli("ls", "b", "--json").json()
+    (ended,) = [row["job"] for row in rows if row["status"] == "succeeded"]
+    stays = f"{ended}: stays: it is a sub-job of b/parent, which has no end in the archive"
+    pruned = own_cli("archive", "prune", "--status", "succeeded", "--yes")
+    assert (pruned.code, stays in pruned.out) == (0, True), pruned.out + pruned.err
+    refused = own_cli("archive", "delete", ended, "--reason", "room")
+    assert (refused.code, "it is a sub-job of b/parent" in refused.err) == (2, True)
+    done = own_cli("run", file, "--from-archive", "--json")
+    assert done.code == 0, done.err
+    assert stand() == [("succeeded", 2), ("succeeded", 2)]
+    gone = own_cli("archive", "prune", "--status", "succeeded", "--yes")
+    assert (gone.code, gone.out.count("objects deleted")) == (0, 3), gone.out + gone.err
+
+
 def test_the_sub_jobs_of_a_lost_job_end_where_it_begins_anew(own_cli: CommandLine) -> None:
     """It starts its own; those that were open are cancelled, and what they spent counts."""
     file, stand = _family(own_cli)
