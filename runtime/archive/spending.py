@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs
 from runtime.archive.divergences import replay_of
-from runtime.archive.forms import WITHOUT_MODEL, opened
+from runtime.archive.forms import WITHOUT_MODEL, End, opened
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey, step_key_in
@@ -52,8 +52,8 @@ def spent_in(store: ObjectStore, batch: str) -> Amount:
 
 def _spent_by(store: ObjectStore, job: JobKey) -> Amount:
     archive = JobArchive.of(store, job)
-    if (whole := _by_its_end(archive)) is not None:
-        return whole
+    if (end := _its_end(archive)) is not None:
+        return _amount(end)
     told = spent(archive)
     places = map(keys.parse_turn_key, store.list(f"{archive.prefix}/turns/"))
     turns = sum(
@@ -69,17 +69,17 @@ def _spent_by(store: ObjectStore, job: JobKey) -> Amount:
     return larger(read, reduce(plus, filter(None, ends), NOTHING))
 
 
-def _by_its_end(archive: JobArchive) -> Amount | None:
-    """What a job spent that had one run alone, which began it, by that run's end: most have, and
-    its turns need not be read.
+def _its_end(archive: JobArchive) -> End | None:
+    """The end of a job that had one run alone, which began it: most have, and what they spent is
+    told by that, without their turns.
     """
     try:
         runs = archive.runs_that_called()
         spans = archive.lineage.spans(runs[0]) if len(runs) == 1 else []
+        # A span begins at 0 where its run's start is not there, so that nobody knows.
+        return archive.end(runs[0]) if len(spans) == 1 and spans[0].first else None
     except UNREADABLE:
         return None
-    # A span begins at 0 where its run's start is not there, so that nobody knows.
-    return _by_end(archive, runs[0]) if len(spans) == 1 and spans[0].first else None
 
 
 def _by_end(archive: JobArchive, run: str) -> Amount | None:
@@ -90,8 +90,10 @@ def _by_end(archive: JobArchive, run: str) -> Amount | None:
         end = archive.end(run)
     except UNREADABLE:
         return None
-    if end is None:
-        return None
+    return None if end is None else _amount(end)
+
+
+def _amount(end: End) -> Amount:
     return Amount(turns=end.turns, tokens=end.usage.total, usd=max(end.cost_usd, 0.0))
 
 
@@ -100,7 +102,7 @@ def spent(archive: JobArchive) -> dict[str, Any]:
 
     Tokens read from a provider's cache are among the prompt's. ``failed_tokens`` and ``failed_usd``
     are what of it came to nothing; an attempt over which a worker died counts once its turn has a
-    reply.
+    reply, or its job has ended.
     """
 
     spending = _Spending(archive)
@@ -117,6 +119,8 @@ class _Spending:
         self._archive = archive
         self._counted = dict.fromkeys(COUNTED, 0)
         self._cost = self._lost = 0.0
+        # Whether a turn was answered without a model: an end may count what its record paid for.
+        self._restored = False
         # By where each was done: a run that goes on from a turn of another tells of its statement
         # again, or for it.
         self._ran: dict[TurnKey, float] = {}
@@ -175,6 +179,8 @@ class _Spending:
             self._counted["calls"] += 1
             # A number in quotes is one by the form.
             self._add(Usage.model_validate(header["usage"]), float(header["cost_usd"]))
+        else:
+            self._restored = True
         others.told = Failed.model_validate(header.get("failed_attempts", {}))
         if (own := keys.parse_turn_key(header["attempt"]["key"])) is not None:
             others.aside.add(own.number)
@@ -237,6 +243,7 @@ class _Spending:
         nothing = sum((turn.spent_on_nothing() for turn in self._turns.values()), Failed())
         for name in _TOKENS:
             self._counted[name] += getattr(nothing.usage, name)
+        nothing += self._untold(round(self._cost + nothing.cost_usd, 9))
         return {
             **self._counted,
             "failed_tokens": nothing.usage.total,
@@ -250,6 +257,22 @@ class _Spending:
             # A statement that runs on in another run is told of twice.
             "damaged": sorted(set(self._damaged)),
         }
+
+    def _untold(self, cost: float) -> Failed:
+        """What the job used by its end beyond all that was read, which cost ``cost``: attempts over
+        which a worker died in a turn that has no reply.
+        """
+        end = None if self._damaged or self._restored else _its_end(self._archive)
+        if end is None:
+            return Failed()
+        counted = self._counted
+        more = {name: max(getattr(end.usage, name) - counted[name], 0) for name in _TOKENS}
+        if not any(more.values()):
+            # Sums of the same costs may differ in their last digits.
+            return Failed()
+        for name in _TOKENS:
+            counted[name] += more[name]
+        return Failed(usage=Usage(**more), cost_usd=max(round(end.cost_usd - cost, 9), 0.0))
 
 
 def _ends(archive: JobArchive, damaged: list[str]) -> Iterator[Mapping[str, Any]]:

@@ -170,6 +170,32 @@ def test_a_turn_that_began_and_has_no_reply_is_none() -> None:
     assert NewEnd(run="b", turn=1, parent=None, status="failed").turns == 0
 
 
+@pytest.mark.parametrize("status", ["cancelled", "failed"])
+def test_an_attempt_over_which_a_worker_died_counts_once_its_job_has_ended(status: str) -> None:
+    """Its turn has no reply, and no failure tells of it: the job's end alone has what was booked
+    for it.
+    """
+    written = Written(JobArchive(MemoryStore(), "nightly", "job"))
+    layout_at = chat(random.Random(1), 100)
+    last = write_run(written, "a", range(1, 4), None, layout_at)
+    shown = layout_at(4, written.archive.layout(last), written.archive.reply_segment(last))
+    written.begin("a", 4, last, shown)
+    before = spent(written.archive)
+    assert (before["calls"], before["failed_tokens"]) == (3, 0)
+    used = Usage(prompt=before["prompt"] + 700, completion=before["completion"])
+    cost = round(before["cost_usd"] + 0.25, 9)
+    written.archive.write_end(
+        NewEnd(run="a", turn=4, parent=last, status=status, usage=used, cost_usd=cost)
+    )
+    assert spent(written.archive) == {
+        **before,
+        "prompt": used.prompt,
+        "cost_usd": cost,
+        "failed_tokens": 700,
+        "failed_usd": 0.25,
+    }
+
+
 def test_turns_for_which_no_model_was_called_are_no_calls() -> None:
     """Those of a replay, and a user's own statement."""
     written = Written(JobArchive(MemoryStore(), "nightly", "job"))
