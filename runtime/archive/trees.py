@@ -32,7 +32,7 @@ from runtime.base.digests import digest_bytes
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.trees.entries import PERMISSIONS, Changes, Entry, Kind, Spot
-from runtime.trees.tree import Tree, is_path
+from runtime.trees.tree import Tree, names_of
 
 KEYFRAME_EVERY = 16
 PACK_BYTES = 4 * 1024 * 1024
@@ -477,8 +477,9 @@ def _entries(archived: ArchivedObject, part: str) -> dict[str, Entry | None]:
 
 def _check_path(path: Any) -> None:
     """Raises ``ValueError`` for what no tree has as a path."""
-    if not isinstance(path, str) or not is_path(path):
+    if not isinstance(path, str):
         raise ValueError(f"{path!r} is no path of a tree")
+    names_of(path)
     _check_name(path)
 
 

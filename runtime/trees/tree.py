@@ -144,9 +144,16 @@ def _walk(node: _Node, path: str) -> Iterator[tuple[str, Entry]]:
             yield from _walk(child, place)
 
 
-def is_path(path: str) -> bool:
-    """Whether a tree can have such a path: relative, without ``.`` or ``..``."""
-    return _NO_NAMES.isdisjoint(path.split("/")) and "\0" not in path
+def names_of(path: str) -> list[str]:
+    """The names that a path of a tree consists of: it is relative, without ``.`` or ``..``.
+
+    Raises:
+        ValueError: if no tree can have such a path.
+    """
+    names = path.split("/")
+    if not _NO_NAMES.isdisjoint(names) or "\0" in path:
+        raise ValueError(f"{path!r} is no path of a tree")
+    return names
 
 
 _Parts = list[tuple[list[str], Entry | None]]
@@ -155,11 +162,7 @@ _Parts = list[tuple[list[str], Entry | None]]
 
 def _parts(changes: Changes) -> _Parts:
     """Raises ``ValueError`` for what is no path of a tree."""
-    parts: _Parts = []
-    for path, entry in changes.items():
-        if not is_path(path):
-            raise ValueError(f"{path!r} is no path of a tree")
-        parts.append((path.split("/"), entry))
+    parts: _Parts = [(names_of(path), entry) for path, entry in changes.items()]
     # By names, and not as texts: there "a-b" would come between "a" and "a/b".
     parts.sort(key=itemgetter(0))
     return parts
