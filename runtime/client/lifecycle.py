@@ -60,15 +60,16 @@ def _waited_for(store: ObjectStore, jobs: Collection[JobKey]) -> dict[JobKey, Jo
     """Those of the jobs that are sub-jobs of unfinished ones, each with that one: where Temporal's
     database is lost, it hears of their ends from the archive alone.
     """
-    parents: dict[JobKey, JobKey] = {}
-    for job in jobs:
+
+    def look(job: JobKey) -> JobKey | None:
         try:
             parent = parent_of(JobArchive.of(store, job))
         except UNREADABLE:
-            continue
-        if parent:
-            parents[job] = JobKey(batch=job.batch, job=parent)
-    unfinished = set(_unfinished(store, set(parents.values())))
+            return None
+        return JobKey(batch=job.batch, job=parent) if parent else None
+
+    parents = dict(zip(jobs, read_ahead(jobs, look), strict=True))
+    unfinished = set(_unfinished(store, {one for one in parents.values() if one is not None}))
     return {job: parent for job, parent in parents.items() if parent in unfinished}
 
 

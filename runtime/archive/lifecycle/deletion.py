@@ -223,14 +223,15 @@ def _begun(store: ObjectStore, graves: Tombstones, job: str) -> Tombstone | None
     return next((one for one in graves.of_job(job)[-1:] if one.left(store)), None)
 
 
-def broken_off(store: ObjectStore, batch: str | None = None) -> list[Tombstone]:
-    """The deletions of jobs, of a batch if one is given, that were begun and broken off, by job.
+def broken_off(store: ObjectStore, jobs: Collection[JobKey]) -> list[Tombstone]:
+    """The deletions that were begun and broken off, of some jobs that the archive has anything of.
 
     One whose tombstone cannot be read is left out: nobody knows what it was to take.
     """
     graves = Tombstones(store)
     begun: list[Tombstone] = []
-    for job in deleted_jobs(store, batch):
+    # Most of what was ever deleted is gone: it is not looked at.
+    for job in sorted({*deleted_jobs(store)} & {*jobs}):
         with suppress(ObjectCorrupt):
             one = _begun(store, graves, keys.job_prefix(job.batch, job.job))
             begun += [] if one is None else [one]

@@ -107,7 +107,7 @@ def command(
     if batch is not None and not jobs:
         # No error: whoever has it done every night begins before the batch does.
         note(f"the archive has no job of batch {batch}")
-    begun = {one.job: one for one in broken_off(objects, batch)}
+    begun = {one.job: one for one in broken_off(objects, jobs)}
     ended = ended_jobs(objects, [job for job in jobs if job not in begun])
     going = rules.let_go(ended, datetime.now(UTC))
 
