@@ -127,6 +127,20 @@ def test_the_patch_leads_git_to_the_same_files(
     assert found == expected
 
 
+def applied_patch(cli: CommandLine, path: Path, base: What, changes: What) -> bytes:
+    """The patch of a job that made these changes, of its archive in ``path``; git makes the job's
+    files of those that it began with.
+    """
+    hands_job(open_store(str(path / "archive")), base, [("sh('x')", changes)])
+    mine, theirs = path / "mine", path / "theirs"
+    assert cli("workspace", "export", "one@0", mine).code == 0
+    assert cli("workspace", "export", "one", theirs).code == 0
+    patch, _ = printed(cli, "patch", "one")
+    subprocess.run(["git", "apply"], cwd=mine, check=True, input=patch)
+    assert written_tree(mine) == written_tree(theirs)
+    return patch
+
+
 def test_the_patch_has_a_binary_file_that_was_moved_or_made_a_program(
     cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,15 +153,9 @@ def test_the_patch_has_a_binary_file_that_was_moved_or_made_a_program(
         "c": None,
         "d": ("mode", (0o755, b"\0c")),
     }
-    hands_job(open_store(str(tmp_path / "archive")), base, [("sh('x')", moved)])
     monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
-    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
-    assert cli("workspace", "export", "one@0", mine).code == 0
-    assert cli("workspace", "export", "one", theirs).code == 0
-    patch, _ = printed(cli, "patch", "one")
+    patch = applied_patch(cli, tmp_path, base, moved)
     assert b"Binary files" not in patch + printed(cli, "diff", "one")[0]
-    subprocess.run(["git", "apply"], cwd=mine, check=True, input=patch)
-    assert written_tree(mine) == written_tree(theirs)
 
 
 def test_the_patch_has_a_file_that_became_a_link(
@@ -158,15 +166,9 @@ def test_the_patch_has_a_file_that_became_a_link(
     """
     base: What = {"a": b"one\ntwo\n", "b": ("link", "x"), "c": b"three\n"}
     changed: What = {"a": ("link", "c"), "b": b"one\ntwo\n"}
-    hands_job(open_store(str(tmp_path / "archive")), base, [("sh('x')", changed)])
     monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
-    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
-    assert cli("workspace", "export", "one@0", mine).code == 0
-    assert cli("workspace", "export", "one", theirs).code == 0
-    patch, _ = printed(cli, "patch", "one")
+    patch = applied_patch(cli, tmp_path, base, changed)
     assert patch == printed(cli, "diff", "one")[0]
-    subprocess.run(["git", "apply"], cwd=mine, check=True, input=patch)
-    assert written_tree(mine) == written_tree(theirs)
     files = cli("workspace", "diff", "one", "--json").json()["files"]
     assert [(f["status"], f["path"], f["added"], f["deleted"]) for f in files] == [
         ("T", "a", 1, 2),

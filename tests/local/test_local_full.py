@@ -26,9 +26,7 @@ def test_a_launcher_that_cannot_write_tells_of_the_disk(said: str, tmp_path: Pat
 def test_a_full_disk_is_told_without_a_word_in_the_log(tmp_path: Path) -> None:
     """For that there was no room either."""
     with small_disk(tmp_path / "disk", "1m") as disk:
-        home = Home(disk)
-        home.server.mkdir()
-        home.log.touch()
+        home = _with_a_log(disk)
         assert _told(home) == (
             f"the embedded Temporal server ended with exit code 1; its log is {home.log}"
         )
@@ -43,14 +41,20 @@ def test_a_full_disk_is_told_without_a_word_in_the_log(tmp_path: Path) -> None:
 def test_a_disk_without_inodes_is_told_as_that(tmp_path: Path) -> None:
     """A server that could make no file is short of those, however many bytes are free."""
     with small_disk(tmp_path / "disk", "1m,nr_inodes=15") as disk:
-        home = Home(disk)
-        home.server.mkdir()
-        home.log.touch()
+        home = _with_a_log(disk)
         assert _told(home) == (
             f"the embedded Temporal server cannot write to {home.server}: the disk is full, as it"
             " can hold no further files (inodes). Delete some, then give the same command again;"
             f" nothing is lost. The server's log is {home.log}"
         )
+
+
+def _with_a_log(folder: Path) -> Home:
+    """A state directory whose server wrote no word."""
+    home = Home(folder)
+    home.server.mkdir()
+    home.log.touch()
+    return home
 
 
 def _told(home: Home) -> str:
