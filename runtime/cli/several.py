@@ -111,11 +111,11 @@ def act_on(
         return
     rows = asyncio.run(_several(named.batch, named.where, target, store, act, hold))
     if json:
-        json_document([{"job": str(key), done: error is None} for key, error in rows])
+        json_document([{"job": str(key), done: not why, "reason": why} for key, why in rows])
         return
-    for key, error in rows:
-        say(f"{key}: {words if error is None else error}")
-    say(f"{counted(sum(error is None for _, error in rows), 'job')} of {len(rows)}: {done}")
+    for key, why in rows:
+        say(f"{key}: {why or words}")
+    say(f"{counted(sum(not why for _, why in rows), 'job')} of {len(rows)}: {done}")
 
 
 async def _several(
@@ -125,7 +125,8 @@ async def _several(
     store: str | None,
     act: Act,
     hold: BatchWish | None,
-) -> Sequence[tuple[JobKey, str | None]]:
+) -> Sequence[tuple[JobKey, str]]:
+    """The jobs that are meant, and why each refused; empty if it did not."""
     from runtime.base.values import JobKey
     from runtime.cli.stores import archive_to_control
     from runtime.client.control import Control
@@ -169,18 +170,18 @@ async def _several(
             # Without a worker nobody knows which those are.
             note(f"batch {batch!r} is asked, too: {_OTHERS[hold]}")
 
-        async def one(key: JobKey) -> str | None:
+        async def one(key: JobKey) -> str:
             if key in asked:
-                return None
+                return ""
             try:
                 await act(control, key)
             # It may have ended since it was listed, or have no room for what it is told.
             except (NotFound, InputError) as error:
                 return str(error)
-            return None
+            return ""
 
-        errors = await gathered(one, chosen)
-        return list(zip(chosen, errors, strict=True))
+        reasons = await gathered(one, chosen)
+        return list(zip(chosen, reasons, strict=True))
 
 
 _OTHERS = {

@@ -114,7 +114,7 @@ def test_a_cancelled_batch_starts_no_job_of_a_page(cli: CommandLine) -> None:
     process = cli.start("run", file)
     wait_for(lambda: cli.turns("paged", "first") >= 1, "a turn of the first job", process)
     last = cli("cancel", "--where", "status=queued and job=j7", "--json")
-    assert last.json() == [{"job": "paged/j7", "cancelled": True}]
+    assert last.json() == [{"job": "paged/j7", "cancelled": True, "reason": ""}]
     wait_for(lambda: cli.archive("paged", "j7").end_without_calls() is not None, "its end", process)
     assert cli.archive("paged", "j6").definition() is None
     both = cli("cancel", "--batch", "paged", "--json")
