@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from runtime.archive.catalog import all_jobs
@@ -21,7 +22,8 @@ from runtime.base.standings import OPEN, QUEUED
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.paged import names_in
-from runtime.client.statuses import told_of
+from runtime.client.standing import run_outcome
+from runtime.client.statuses import UNKNOWN, told_of
 from runtime.job.stops import JobStatus
 from workflows.messages import BatchState
 
@@ -98,11 +100,21 @@ class Results:
         if row.id in known.open or (row.parent and known.open):
             return await self._open(row, known, self.control)
         try:
-            outcome = await self.control.outcome(JobKey(batch=self.batch, job=row.id))
+            return await self._left(row, self.control)
         except RPCError:
             return row
-        if outcome is None:
+
+    async def _left(self, row: ResultRow, control: Control) -> ResultRow:
+        """The row of a job that the archive has open and its batch does not: as Temporal has it. No
+        worker is asked, for there may be none, and many such jobs.
+        """
+        key = JobKey(batch=self.batch, job=row.id)
+        newest = await control.newest(key)
+        if newest is None:
+            return replace(row, reason=UNKNOWN)
+        if newest.status is WorkflowExecutionStatus.RUNNING:
             return row
+        outcome = await run_outcome(control.client, key, newest)
         return replace(row, status=outcome.status.value, reason=outcome.reason)
 
     async def _open(self, row: ResultRow, known: Known, control: Control) -> ResultRow:

@@ -92,6 +92,9 @@ def test_it_is_said_and_nothing_is_started(own_cli: CommandLine) -> None:
     unknown = "Temporal does not know of it: its database was lost, or it is another server"
     assert own_cli("ls", "b").out.count(unknown) == 1
     assert f"now: open: {unknown}" in own_cli("log", "b/long").out
+    rows = {row["id"]: row for row in own_cli("results", "b", "--json").json()}
+    assert (rows["long"]["status"], rows["short"]["status"]) == ("open", "succeeded")
+    assert rows["long"]["reason"].startswith(unknown)
     watched = own_cli("watch", "b")
     assert watched.out.startswith("as it was left: b  1 open, 1 succeeded of 2; ")
     assert "'holdfast run' of its file says how to go on" in watched.err
