@@ -78,6 +78,11 @@ def order_begun_by(archive: JobArchive) -> str:
     return ""
 
 
+def has_replays(archive: JobArchive) -> bool:
+    """Whether a replay of a job was ordered; each fork begins with one."""
+    return next(archive.store.list(f"{archive.prefix}/replays/"), None) is not None
+
+
 def replays(archive: JobArchive) -> list[Replay]:
     """The replays of a job, by the time of their order.
 

@@ -17,6 +17,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.keys import TurnKey, step_key_in
 from runtime.archive.other_attempts import OtherAttempts
 from runtime.archive.reading import read_ahead
+from runtime.archive.replays import has_replays
 from runtime.archive.stores import ObjectStore
 from runtime.archive.told_effects import worked_for
 from runtime.base.spec.models import Amount
@@ -52,16 +53,13 @@ def spent_in(store: ObjectStore, batch: str) -> Amount:
 
 def _spent_by(store: ObjectStore, job: JobKey) -> Amount:
     archive = JobArchive.of(store, job)
-    if (end := _its_end(archive)) is not None:
+    # The end of a replay has what its record paid for.
+    if (end := _its_end(archive)) is not None and not has_replays(archive):
         return _amount(end)
-    told = spent(archive)
-    places = map(keys.parse_turn_key, store.list(f"{archive.prefix}/turns/"))
-    turns = sum(
-        place is not None and place.kind == "step" and not keys.is_side_run(place.run)
-        for place in places
-    )
+    spending = _read(archive)
+    told = spending.told()
     tokens = told["prompt"] + told["completion"]
-    read = Amount(turns=turns, tokens=tokens, usd=max(told["cost_usd"], 0.0))
+    read = Amount(turns=spending.turns, tokens=tokens, usd=max(told["cost_usd"], 0.0))
     if not told["damaged"]:
         return read
     # What cannot be read was paid for all the same, and these hold most of it.
@@ -105,11 +103,15 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     reply, or its job has ended.
     """
 
+    return _read(archive).told()
+
+
+def _read(archive: JobArchive) -> _Spending:
     spending = _Spending(archive)
     for key in archive.store.list(f"{archive.prefix}/turns/"):
         if (place := keys.parse_turn_key(key)) is not None:
             spending.read(key, place)
-    return spending.told()
+    return spending
 
 
 class _Spending:
@@ -119,8 +121,8 @@ class _Spending:
         self._archive = archive
         self._counted = dict.fromkeys(COUNTED, 0)
         self._cost = self._lost = 0.0
-        # Whether a turn was answered without a model: an end may count what its record paid for.
-        self._restored = False
+        # Turns that were answered without a model: an end may count what their record paid for.
+        self._restored: set[TurnKey] = set()
         # By where each was done: a run that goes on from a turn of another tells of its statement
         # again, or for it.
         self._ran: dict[TurnKey, float] = {}
@@ -134,6 +136,11 @@ class _Spending:
         # Of a pack that cannot be read no turn is listed, but itself.
         self._packs = list(archive.store.list(f"{archive.prefix}/packs/"))
         self._turns: defaultdict[str, OtherAttempts] = defaultdict(OtherAttempts)
+
+    @property
+    def turns(self) -> int:
+        """The turns that a model answered; one that cannot be read counts as such."""
+        return sum(not keys.is_side_run(turn.run) for turn in self._answered - self._restored)
 
     def read(self, key: str, place: TurnKey) -> None:
         """Take in one object. That of an attempt is not opened: its key says all that counts."""
@@ -160,7 +167,7 @@ class _Spending:
             self._damaged.append(key)
             return
         if place.kind == "step":
-            self._step(header, others)
+            self._step(turn, header, others)
         elif place.kind == "failure":
             others.failed[place.number] = Failed.model_validate(header.get("spent", {}))
         elif header["reply"] is None:
@@ -173,14 +180,14 @@ class _Spending:
                 attempts=1, usage=usage, cost_usd=header["cost_usd"]
             )
 
-    def _step(self, header: Mapping[str, Any], others: OtherAttempts) -> None:
+    def _step(self, turn: TurnKey, header: Mapping[str, Any], others: OtherAttempts) -> None:
         self._did(header)
         if header["capture"] not in WITHOUT_MODEL:
             self._counted["calls"] += 1
             # A number in quotes is one by the form.
             self._add(Usage.model_validate(header["usage"]), float(header["cost_usd"]))
         else:
-            self._restored = True
+            self._restored.add(turn)
         others.told = Failed.model_validate(header.get("failed_attempts", {}))
         if (own := keys.parse_turn_key(header["attempt"]["key"])) is not None:
             others.aside.add(own.number)

@@ -15,13 +15,14 @@ from runtime.archive.container import header, seal, unseal
 from runtime.archive.failure_groups import DAMAGED, failed_calls
 from runtime.archive.forms import Capture, NewEnd
 from runtime.archive.job import JobArchive
+from runtime.archive.replays import write_replay
 from runtime.archive.spending import spent, spent_in
 from runtime.archive.standings import standing_of
 from runtime.archive.stores import MemoryStore, check_store
 from runtime.archive.stores.packed import PackedStore
 from runtime.archive.timelines import run_tree
 from runtime.base.spec.models import Amount
-from runtime.base.values import Usage
+from runtime.base.values import StepRef, Usage
 
 JOB = "nightly/job"
 TURNS = 40
@@ -38,6 +39,25 @@ def flip(inner: MemoryStore, key: str) -> None:
     data = bytearray(inner.get(key))
     data[12] ^= 1
     inner.replace(key, bytes(data))
+
+
+def replayed(
+    written: Written,
+    run: str,
+    turns: range,
+    parent: StepRef | None,
+    capture: Capture = Capture.REPLAYED,
+) -> StepRef | None:
+    """Turns of a run for which no model was called."""
+    layout_at = chat(random.Random(2), 100)
+    for turn in turns:
+        layout = layout_at(
+            turn, written.archive.layout(parent), written.archive.reply_segment(parent)
+        )
+        attempt = written.begin(run, turn, parent, layout, capture=capture)
+        record = step_record(run, turn, attempt)
+        parent = written.finished(record.model_copy(update={"usage": Usage(), "cost_usd": 0.0}))
+    return parent
 
 
 def job(*, again: bool = False) -> tuple[MemoryStore, PackedStore]:
@@ -199,17 +219,31 @@ def test_an_attempt_over_which_a_worker_died_counts_once_its_job_has_ended(statu
 def test_turns_for_which_no_model_was_called_are_no_calls() -> None:
     """Those of a replay, and a user's own statement."""
     written = Written(JobArchive(MemoryStore(), "nightly", "job"))
-    layout_at = chat(random.Random(1), 100)
-    parent = write_run(written, "a", range(1, 3), None, layout_at)
-    for turn, capture in enumerate((Capture.REPLAYED, Capture.EDITED), 3):
-        layout = layout_at(
-            turn, written.archive.layout(parent), written.archive.reply_segment(parent)
-        )
-        attempt = written.begin("a", turn, parent, layout, capture=capture)
-        record = step_record("a", turn, attempt)
-        parent = written.finished(record.model_copy(update={"usage": Usage(), "cost_usd": 0.0}))
+    parent = write_run(written, "a", range(1, 3), None, chat(random.Random(1), 100))
+    parent = replayed(written, "a", range(3, 4), parent)
+    replayed(written, "a", range(4, 5), parent, Capture.EDITED)
     told = spent(written.archive)
     assert (told["calls"], told["unreported"]) == (2, 0)
+
+
+def test_what_a_record_answers_takes_nothing_of_a_batchs_budget() -> None:
+    """Be it answered in a run of its job, or in a fork, whose end says what its record paid for."""
+    store = MemoryStore()
+    layout_at = chat(random.Random(1), 100)
+    written = Written(JobArchive(store, "nightly", "job"))
+    write_run(written, "a", range(1, 4), None, layout_at)
+    before = spent_in(store, "nightly")
+    assert before == Amount(turns=3, tokens=342, usd=0.003)
+    frozen = replayed(written, "b", range(1, 4), None)
+    written.archive.write_end(NewEnd(run="b", turn=3, parent=frozen, status="succeeded"))
+    fork = Written(JobArchive(store, "nightly", "fork"))
+    write_replay(fork.archive, "id", {"frozen": True}, "2026-11-02T09:12:44+00:00")
+    used = Usage(prompt=306, completion=36)
+    last = replayed(fork, "c", range(1, 4), None)
+    fork.archive.write_end(
+        NewEnd(run="c", turn=3, parent=last, status="succeeded", usage=used, cost_usd=0.003)
+    )
+    assert spent_in(store, "nightly") == before
 
 
 def test_a_price_in_quotes_is_counted() -> None:
