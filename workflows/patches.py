@@ -92,9 +92,12 @@ MARKS = "a-mark-that-a-sleep-takes-away-is-news"
 reads.
 """
 
+NOT_LENT = "what-is-not-lent-ends-no-job"
+"""A job for whose sub-job the batch's budget has nothing goes on asking for its own calls."""
+
 AT_START = (
-    *(MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS),
-    *(NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL),
+    *(OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

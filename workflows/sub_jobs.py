@@ -24,14 +24,14 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.sub_job_end import SubJobEnd
     from runtime.context.sub_jobs import name_of as sub_job_name
     from runtime.interpreter.spawning import SpawnRequest
-    from runtime.job.purse import covers
+    from runtime.job.purse import covers, in_words
     from runtime.job.sub_jobs import SubJob
     from workflows.calling import result_of
     from workflows.holding import Holding
     from workflows.limits import CALL_LIMIT
     from workflows.messages import JobOrder, JobOutcome
     from workflows.moment import Moment
-    from workflows.patches import patched
+    from workflows.patches import NOT_LENT, patched
     from workflows.preparing import WAITED_FOR
     from workflows.slices import Slices
 
@@ -145,10 +145,16 @@ class SubJobs:
         # What a record answers was granted then.
         if ledger.granted is None or ledger.repeats:
             return ""
+        before = ledger.refused
         await self._slices.granted(turn, lent)
         if covers(ledger.slice_left(turn), lent):
             return ""
-        return ledger.refused or "the time of this job is over"
+        reason = ledger.refused
+        if reason and not before and patched(NOT_LENT):
+            # What holds no sub-job may hold many calls.
+            ledger.refused = ""
+            return f"{in_words(lent)} cannot be lent: {reason}"
+        return reason or "the time of this job is over"
 
     def _child(self, child: JobKey, request: SpawnRequest, turn: int) -> JobOrder:
         spec = self._spec(child, request, turn)

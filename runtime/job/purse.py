@@ -53,6 +53,15 @@ def is_spent(left: Amount) -> bool:
     return any((value := getattr(left, kind)) is not None and value <= 0 for kind in KINDS)
 
 
+def in_words(amount: Amount) -> str:
+    """What is bounded of it, in words: ``20 turns, 500,000 tokens, $1``."""
+    return ", ".join(
+        dollars(value) if kind == "usd" else f"{value:,} {kind}"
+        for kind in KINDS
+        if (value := getattr(amount, kind)) is not None
+    )
+
+
 class Ask(Compact):
     """A job's wish for ``wanted`` more than it was granted; ``waits``: it does nothing until it is
     answered.
@@ -191,12 +200,7 @@ class Purse:
 
     def reason(self) -> str:
         """Why a job ends for whom nothing is left, in one sentence."""
-        parts = [
-            dollars(value) if kind == "usd" else f"{value:,} {kind}"
-            for kind in KINDS
-            if (value := getattr(self.budget, kind)) is not None
-        ]
-        return f"what is left of the batch's budget ({', '.join(parts)}) holds no other call"
+        return f"what is left of the batch's budget ({in_words(self.budget)}) holds no other call"
 
     @property
     def _portion(self) -> Amount:

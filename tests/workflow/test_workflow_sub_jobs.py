@@ -5,21 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stage import Stage, activities_of, events_of
+from stage import Stage, activities_of, events_of, replayer
 from temporalio.client import WorkflowHandle
 
 from runtime.archive.job import JobArchive
 from runtime.archive.verify import damage, verify_job
 from runtime.base.redaction.rules import Redaction
-from runtime.base.spec.models import Amount, Budget, JobSpec, ModelSettings, Spawn
+from runtime.base.spec.models import (
+    Amount,
+    BatchBudget,
+    BatchSpec,
+    Budget,
+    JobSpec,
+    ModelSettings,
+    Spawn,
+)
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import job_workflow_id
+from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
+from runtime.client.control import Control
+from runtime.client.planning import plan_batch
+from runtime.client.submission import submit
 from runtime.interpreter.spawning import SpawnRequest
 from runtime.job.stops import JobStatus
+from runtime.worker.worker import make_worker
 from tests.eventually import eventually, until_phase
 from tests.reset_by_hand import reset_by_hand
 from workflows.job import JobWorkflow
-from workflows.messages import JobOrder, JobOutcome, Note
+from workflows.messages import JobOrder, JobOutcome, Note, batch_queue
 from workflows.sub_jobs import name_of
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -241,6 +253,35 @@ async def test_what_its_batch_has_no_budget_for_is_not_lent(stage: Stage) -> Non
     assert end is not None
     assert end.result == "spawn(): nothing is left of the batch's budget"
     assert children_of(stage) == []
+
+
+async def test_a_job_whose_sub_job_is_more_than_its_batch_has_goes_on(stage: Stage) -> None:
+    """With slice after slice, for its own calls and for a sub-job that is lent less."""
+    replies = [
+        "try:\n    spawn('One.', turns=25)\nexcept RuntimeError as error:\n    told = str(error)",
+        *["x = 1"] * 8,
+        "a = spawn('Another.', turns=2)",
+        "wait_for(a)",
+        "finish(told)",
+    ]
+    spec = parent_of(stage, replies, ["finish(2)"])
+    batch = BatchSpec(batch=stage.batch, concurrency=1, jobs=(spec,), budget=BatchBudget(turns=20))
+    control = Control(stage.client, stage.store)
+    handle = stage.client.get_workflow_handle(batch_workflow_id(stage.batch))
+    async with make_worker(stage.client, stage.store, task_queue=batch_queue(stage.batch)):
+        await submit(control, await plan_batch(control, batch, rerun_failed=False))
+        assert (await handle.result())["ended"] == {spec.id: "succeeded"}
+    key = JobKey(batch=stage.batch, job=spec.id)
+    job = stage.client.get_workflow_handle(job_workflow_id(key))
+    await replayer().replay_workflow(await job.fetch_history())
+    [run] = stage.archive(spec).runs()
+    end = stage.archive(spec).end(run)
+    assert end is not None
+    assert end.result == (
+        "spawn(): 25 turns, 100,000 tokens, $0.50 cannot be lent: what is left of the batch's"
+        " budget (20 turns) holds no other call"
+    )
+    assert len(children_of(stage)) == 1
 
 
 async def test_a_schema_that_cannot_be_checked_starts_no_sub_job(stage: Stage) -> None:
