@@ -192,7 +192,7 @@ class _Spending:
         if (own := keys.parse_turn_key(header["attempt"]["key"])) is not None:
             others.aside.add(own.number)
         if (prefix := header.get("prefix")) is not None:
-            self._counted["moved_prefixes"] += bool(prefix["broken"])
+            self._counted["moved_prefixes"] += bool(prefix.get("broken"))
             self._lost += float(prefix.get("lost_usd", 0.0))
 
     def _did(self, header: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from archive_jobs import Written, chat, step_record, write_run
@@ -252,11 +253,28 @@ def test_a_price_in_quotes_is_counted() -> None:
     written = Written(JobArchive(store, "nightly", "job"))
     last = write_run(written, "a", range(1, 2), None, chat(random.Random(1), 100))
     assert last is not None
-    key, archived = last.key, unseal(last.key, store.get(last.key))
+    price = str(unseal(last.key, store.get(last.key)).header["cost_usd"])
+    forged = with_fields(store, last.key, {"cost_usd": price})
+    assert spent(JobArchive(forged, "nightly", "job"))["cost_usd"] == float(price)
+
+
+def test_a_prompt_that_does_not_say_what_broke_it_was_not_broken() -> None:
+    """A form takes what is left out for its default."""
+    store = MemoryStore()
+    written = Written(JobArchive(store, "nightly", "job"))
+    last = write_run(written, "a", range(1, 2), None, chat(random.Random(1), 100))
+    assert last is not None
+    prefix = {"share": 1.0, "stable": 1, "new": 0, "tail": 0}
+    forged = with_fields(store, last.key, {"prefix": prefix})
+    assert spent(JobArchive(forged, "nightly", "job"))["moved_prefixes"] == 0
+
+
+def with_fields(store: MemoryStore, key: str, fields: dict[str, Any]) -> MemoryStore:
+    """The store with other fields in an object's header, and a digest that fits."""
+    archived = unseal(key, store.get(key))
     parts = archived.parts()
-    price = str(archived.header["cost_usd"])
-    store.replace(key, seal(key, header({**archived.header, "cost_usd": price}, parts), parts)[0])
+    store.replace(key, seal(key, header({**archived.header, **fields}, parts), parts)[0])
     again = MemoryStore()
     for name in store.list(""):
         again.put_if_absent(name, store.get(name))
-    assert spent(JobArchive(again, "nightly", "job"))["cost_usd"] == float(price)
+    return again
