@@ -91,6 +91,46 @@ def test_what_git_takes_for_a_repository_is_left_out_too(cli: CommandLine, tmp_p
     assert written_tree(tmp_path / "files") == {**expected, "sub": 0o755}
 
 
+def test_a_link_that_git_refuses_by_its_name_is_left_out(cli: CommandLine, tmp_path: Path) -> None:
+    """One called .gitmodules, on whatever file system: git checked nothing out of a repository with
+    it, and took nothing of a patch.
+    """
+    store = open_store(str(cli.home / "archive"))
+    names = (
+        ".gitmodules",
+        "sub/.GitModules",
+        "GITMOD~4",
+        ".gitmodules .:x",
+        "gi7eb~12",
+        "GI7EBA~1",
+    )
+    others = ("gitmod~5", ".gitmodules.x", "gi7eba~12", ".gitignore")
+    base = {names[0]: ("link", "a"), "a": b"0\n"}
+    after = {**dict.fromkeys((*names[1:], *others), ("link", "a")), "a": b"1\n"}
+    modules = {names[0]: b"[core]\n", names[1]: b"[core]\n"}
+    hands_job(store, base, [("x", after), ("y", modules)], job="links")
+    repository, clone, mine = (tmp_path / name for name in ("repository", "clone", "mine"))
+    done = cli("workspace", "export", "links@1", repository, "--git")
+    assert done.err.splitlines() == [
+        f"{name} is left out: git takes no link that is called .gitmodules"
+        for name in sorted(names)
+    ]
+    for command in (
+        ["git", "-C", str(repository), "fsck", "--strict"],
+        ["git", "clone", "-q", str(repository), str(clone)],
+    ):
+        subprocess.run(command, capture_output=True, check=True)
+    assert sorted(path.name for path in clone.iterdir()) == sorted([*others, "a", ".git"])
+    cli("workspace", "export", "links@0", mine)
+    patch = cli("workspace", "patch", "links@1")
+    assert patch.err.count("is left out: git takes no link") == len(names) - 1
+    subprocess.run(["git", "apply", "-"], cwd=mine, input=patch.out.encode(), check=True)
+    assert sorted(path.name for path in mine.iterdir()) == sorted([*others, "a", names[0]])
+    # A file of that name is one that git takes.
+    files = cli("workspace", "patch", "links@2")
+    assert (files.out.count("diff --git"), files.err) == (2, "")
+
+
 def test_merges_keep_line_ends_and_encodings(cli: CommandLine, tmp_path: Path) -> None:
     """Of both sides, byte for byte, also where the last line has no end."""
     store = open_store(str(cli.home / "archive"))

@@ -78,6 +78,8 @@ def command(
     tree = _kept(at) if kept else at.of.trees.tree(at.version)
     if directory is not None and not repositories:
         tree = _without_repositories(tree, git=git)
+    if git:
+        tree = _without_refused_links(tree)
     # Opened first: where it cannot be written nothing else is.
     with nullcontext() if agent_trace is None else replaced(agent_trace) as trace:
         revision = "" if directory is None else _write(at, tree, directory, git=git)
@@ -154,6 +156,17 @@ def _without_repositories(tree: Tree, *, git: bool) -> Tree:
     for path in repositories_in(path for path, _ in tree.under()):
         note(f"{escaped(shown(path))} is left out: {why}")
     return without_repositories(tree)
+
+
+def _without_refused_links(tree: Tree) -> Tree:
+    """A tree without links that no repository can hold, each of which is told."""
+    from runtime.trees.entries import shown
+    from runtime.workspace.git.repository import refused_links
+
+    refused = refused_links(tree)
+    for path in refused:
+        note(f"{escaped(shown(path))} is left out: git takes no link that is called .gitmodules")
+    return tree.changed(dict.fromkeys(refused))
 
 
 def _write(at: At, tree: Tree, directory: Path, *, git: bool) -> str:

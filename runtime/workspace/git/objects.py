@@ -23,6 +23,13 @@ OWN_NAME = ".git"
 # Names that lead there on another file system, as git knows them (path.c, utf8.c): NTFS has short
 # names, streams, and no dots or spaces at an end, HFS+ passes over characters that nobody sees.
 _OWN_ON_NTFS = re.compile(r"(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
+# Of ".gitmodules" the short names may be made of a digest, of which git knows the beginning.
+_MODULES_ON_NTFS = re.compile(
+    r"(?:\.gitmodules|gitmod~[1-4]|"
+    + "|".join(rf"{'gi7eba'[:kept]}~[1-9]\d{{{6 - kept}}}" for kept in range(7))
+    + r")[ .]*(?::.*)?",
+    re.IGNORECASE | re.DOTALL,
+)
 _PASSED_OVER = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
@@ -31,6 +38,16 @@ def is_own(name: str) -> bool:
     tree or patch that has it.
     """
     return _OWN_ON_NTFS.fullmatch(_PASSED_OVER.sub("", name)) is not None
+
+
+def is_refused(name: str, entry: Entry | None) -> bool:
+    """Whether git refuses the whole tree or patch that has this ``entry`` by this name: also for a
+    link that is called ``.gitmodules``, which it would follow.
+    """
+    if is_own(name):
+        return True
+    is_link = entry is not None and entry.kind is Kind.LINK
+    return is_link and _MODULES_ON_NTFS.fullmatch(_PASSED_OVER.sub("", name)) is not None
 
 
 class GitObjects:
@@ -44,7 +61,7 @@ class GitObjects:
     def tree(self, tree: Tree, *, whole: bool = True) -> pygit2.Oid:
         """A tree's object. Directories without files are left out, as git has none.
 
-        Without ``whole``, so is what is beneath a ``.git``, which git takes from nobody.
+        Without ``whole``, so is what git takes from nobody (``is_refused``).
         """
         # Each time from the root: git's trees are small beside the files in them.
         return self._folder(tree, "", whole) or self._write([])
@@ -54,7 +71,7 @@ class GitObjects:
         for name in tree.names(path):
             place = f"{path}/{name}" if path else name
             entry = tree.get(place)
-            if entry is None or (not whole and is_own(name)):
+            if entry is None or (not whole and is_refused(name, entry)):
                 continue
             raw = os.fsencode(name)
             if entry.kind is Kind.DIRECTORY:

@@ -17,7 +17,7 @@ from runtime.archive.trees import Trees
 from runtime.trees.entries import Entry
 from runtime.trees.tree import Tree
 from runtime.workspace.checkouts.laying import lay, write_file
-from runtime.workspace.git.objects import GitObjects, is_own, own_settings
+from runtime.workspace.git.objects import GitObjects, is_own, is_refused, own_settings
 
 STEP_TRAILER = "Holdfast-Step"
 _HEAD = "main"
@@ -77,7 +77,8 @@ def write_repository(folder: Path, trees: Trees, commits: Iterable[Commit]) -> s
             f"refs/heads/{_HEAD}", signature, signature, commit.message, tree, parents
         )
         parents = [made]
-    _lay_out(folder, trees, without_repositories(last))
+    held = without_repositories(last)
+    _lay_out(folder, trees, held.changed(dict.fromkeys(refused_links(held))))
     if before is not None:
         repository.index.read_tree(before)
         repository.index.write()
@@ -94,6 +95,12 @@ def _lay_out(folder: Path, trees: Trees, tree: Tree) -> None:
 def without_repositories(tree: Tree) -> Tree:
     """A tree without its ``.git``s."""
     return tree.changed(dict.fromkeys(repositories_in(path for path, _ in tree.under())))
+
+
+def refused_links(tree: Tree) -> list[str]:
+    """The links of a tree without ``.git``s that git refuses for their names."""
+    names = ((path, path.rpartition("/")[2], entry) for path, entry in tree.under())
+    return [path for path, name, entry in names if is_refused(name, entry)]
 
 
 def repositories_in(paths: Iterable[str]) -> list[str]:
