@@ -17,7 +17,6 @@ from runtime.base.values import JobKey
 
 LAST = "last"
 _SHOWN = 8
-ID = "_holdfast/id"
 
 
 def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
@@ -95,9 +94,9 @@ def archive_id(store: ObjectStore) -> str:
     # Looked up first: where the disk is full, what is there can be told all the same.
     if (known := known_archive_id(store)) is not None:
         return known
-    store.put_if_absent(ID, canonical_json({"id": str(uuid4())}))
+    store.put_if_absent(keys.ARCHIVE_ID, canonical_json({"id": str(uuid4())}))
     # Read back: of two processes that ask first one has made it.
-    return _id_in(store.get(ID))
+    return _id_in(store.get(keys.ARCHIVE_ID))
 
 
 def known_archive_id(store: ObjectStore) -> str | None:
@@ -107,7 +106,7 @@ def known_archive_id(store: ObjectStore) -> str | None:
         ObjectCorrupt: if what is there is none.
     """
     try:
-        return _id_in(store.get(ID))
+        return _id_in(store.get(keys.ARCHIVE_ID))
     except ObjectMissing:
         return None
 
@@ -116,7 +115,7 @@ def _id_in(data: bytes) -> str:
     try:
         return str(UUID(json.loads(data)["id"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ObjectCorrupt(f"{ID}: is not the id of an archive") from None
+        raise ObjectCorrupt(f"{keys.ARCHIVE_ID}: is not the id of an archive") from None
 
 
 def _newest(store: ObjectStore, jobs: list[JobKey]) -> JobKey:

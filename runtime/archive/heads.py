@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from runtime.archive import keys
-from runtime.archive.catalog import ID, known_archive_id
+from runtime.archive.catalog import known_archive_id
 from runtime.archive.forms import Signature
 from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.holds import hold_of
@@ -123,7 +123,7 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
     try:
         known_archive_id(store)
     except ArchiveError as error:
-        yield ID, f"cannot be read: {error}"
+        yield keys.ARCHIVE_ID, f"cannot be read: {error}"
     for key in store.list(f"{SHARED}material/"):
         try:
             if digest_bytes(store.get(key)) != f"sha256:{key.rpartition('/')[2]}":

@@ -53,6 +53,9 @@ _PACK = re.compile(r"(?P<job>[^/]+/[^/]+)/packs/(?P<run>[^/]+)/\d{7}")
 INTERVAL = 32
 """Every so many turns a step is a keyframe; turns from one to the next may stand in one pack."""
 
+ARCHIVE_ID = "_holdfast/id"
+"""Where the archive's own id is."""
+
 CLAIM = ".run"
 """What the key of a replay's claim has more than that of its order."""
 

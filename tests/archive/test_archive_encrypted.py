@@ -14,6 +14,7 @@ from archive_jobs import rich_archive
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.container import is_sealed
 from runtime.archive.job import JobArchive
+from runtime.archive.keys import ARCHIVE_ID
 from runtime.archive.lifecycle.copying import copy_archive
 from runtime.archive.lifecycle.deletion import Wish, delete_jobs, sweep
 from runtime.archive.stores import ObjectStore, create_encrypted, open_existing, open_store
@@ -116,6 +117,31 @@ def test_what_was_changed_or_moved_is_found(
     path.write_bytes(changed[-1])
     with pytest.raises(ObjectCorrupt):
         store.get("a/b/c")
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_nothing_is_written_with_keys_of_another_archive(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where they are called as its own are: nobody could read it, or bring it to an end. A
+    copy begins nothing.
+    """
+    hidden, copy = str(tmp_path / "hidden"), tmp_path / "copy"
+    monkeypatch.setenv(KEYS, line("a"))
+    source = create_encrypted(hidden)
+    rich_archive(source)
+    archive_id(source)
+    job = str(all_jobs(source)[0])
+    before = stored(hidden)
+    monkeypatch.setenv(KEYS, f"{name} {line('c').partition(' ')[2]}")
+    for words in (
+        ["archive", "hold", job, "--reason", "r", "--store", hidden],
+        ["archive", "copy", hidden, str(copy)],
+        ["archive", "copy", hidden, str(copy), "--plain"],
+    ):
+        assert main(words) != 0
+        assert f"error: {ARCHIVE_ID}: is " in capsys.readouterr().err
+    assert (stored(hidden), copy.exists()) == (before, False)
 
 
 @pytest.mark.slow

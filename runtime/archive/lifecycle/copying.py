@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from runtime.archive import keys
-from runtime.archive.catalog import ID, known_archive_id
+from runtime.archive.catalog import known_archive_id
 from runtime.archive.container import is_sealed, unseal
 from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.holds import hold_in
@@ -112,7 +112,7 @@ def copy_archive(
     copier.words_on({keys.job_prefix(job.batch, job.job) for job in jobs}, everything)
     # The id makes the target the same archive, so it is written only once the target is one.
     if id is not None and copier.result.whole:
-        copier.put(ID, source.get(ID))
+        copier.put(keys.ARCHIVE_ID, source.get(keys.ARCHIVE_ID))
     return copier.result
 
 
@@ -164,7 +164,7 @@ class _Copier:
     def beside(self, everything: bool) -> None:
         """Copy what jobs share and no job names: with ``everything`` alone."""
         for key in self._source.list(SHARED) if everything else ():
-            if key.startswith((TOMBSTONES, HOLDS)) or key in {ID, f"{SHARED}archive"}:
+            if key.startswith((TOMBSTONES, HOLDS)) or key in {keys.ARCHIVE_ID, f"{SHARED}archive"}:
                 continue
             # Deleted in the target: a copy brings nothing back.
             if self._graves[1].covering(key) is not None:

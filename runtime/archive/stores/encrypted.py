@@ -15,13 +15,15 @@ of the objects themselves, so whoever has the keys verifies as ever.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import cast
 
+from runtime.archive.keys import ARCHIVE_ID
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.stores.removal import Discarding, RetainingStore, removing
 from runtime.archive.stores.tries import TRIES, Forgetting
-from runtime.base.errors import ArchiveError, ObjectCorrupt
+from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.server.authentic.encryption import KEYS, EncryptionKeys, NoKey, NotDecrypted
 
 _MAGIC = b"HFE\x01"
@@ -29,14 +31,25 @@ _MAGIC = b"HFE\x01"
 
 class EncryptedStore:
     """The objects of ``inner``, decrypted with ``keys``; the one at ``plain`` and tries are not
-    encrypted.
+    encrypted. Who cannot read the archive's id, where it has one, writes nothing.
     """
 
     def __init__(self, inner: ObjectStore, keys: EncryptionKeys, *, plain: str) -> None:
         self._inner, self._keys, self._plain = inner, keys, plain
+        self._is_ours = False
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """See ``ObjectStore``."""
+        """See ``ObjectStore``.
+
+        Raises:
+            ArchiveError: also if the archive was begun with keys that are not here.
+            ObjectCorrupt: if what was begun there cannot be read with them.
+        """
+        if not self._is_ours and not self._is_plain(key):
+            # With another key under the same id an object would be written that nobody can read.
+            with suppress(ObjectMissing):
+                self.get(ARCHIVE_ID)
+            self._is_ours = True
         return self._inner.put_if_absent(key, self._encrypted(key, data))
 
     def get(self, key: str) -> bytes:

@@ -52,6 +52,7 @@ def command(
     --plain. Exit code 4 if an object of FROM is damaged, or named and not there, or TO has another;
     of what TO has already --compare alone sees that.
     """
+    from runtime.archive.catalog import known_archive_id
     from runtime.archive.lifecycle.copying import copy_archive
     from runtime.archive.stores import is_encrypted, open_existing, overlap
 
@@ -62,7 +63,8 @@ def command(
         )
     objects = open_existing(source)
     names = _jobs(objects, source, batch or ())
-
+    # Before anything is made at TO: of what is encrypted with other keys nothing can be copied.
+    known_archive_id(objects)
     target = _target(to, objects, plain=plain)
 
     def tell(done: CopiedJob) -> None:
