@@ -317,7 +317,10 @@ def header_of(data: bytes) -> dict[str, Any]:
     Raises:
         ValueError: if there is none.
     """
-    length, start = read_varint(memoryview(data), len(_MAGIC))
+    try:
+        length, start = read_varint(memoryview(data), len(_MAGIC))
+    except IndexError:
+        raise ValueError("it ends before its header") from None
     fields: dict[str, Any] = json.loads(decompress(data[start : start + length], HEADER_DICTIONARY))
     return fields
 

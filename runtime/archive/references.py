@@ -38,23 +38,34 @@ def references(archived: ArchivedObject) -> Iterator[Reference]:
     header = archived.header
     kind = header["kind"]
     if kind == "claim":
-        yield Reference(archived.key.removesuffix(keys.CLAIM), header["order"], link=True)
+        yield _reference(archived.key.removesuffix(keys.CLAIM), header["order"], link=True)
     if kind == "attempt" and header.get("start"):
         place = keys.parse_turn_key(archived.key)
         if place is not None:
-            yield Reference(f"{place.job}/runs/{place.run}", header["start"], link=True)
+            yield _reference(f"{place.job}/runs/{place.run}", header["start"], link=True)
     if kind not in _NAMING:
         return
     for name in _ONE:
         one = header.get(name)
         if one is not None:
-            yield Reference(one["key"], one["digest"], link=name not in _FREE)
+            yield _reference(one["key"], one["digest"], link=name not in _FREE)
     for name in _MANY:
         for key, digest in header.get(name, {}).items():
-            yield Reference(key, digest, link=name in _LINKS)
+            yield _reference(key, digest, link=name in _LINKS)
     for condensation in header.get("condensations", ()):
         if summary := condensation.get("summary"):
-            yield Reference(summary["key"], summary["digest"], link=True)
+            yield _reference(summary["key"], summary["digest"], link=True)
+
+
+def _reference(key: object, digest: object, *, link: bool) -> Reference:
+    """What is named so, by whoever wrote the header.
+
+    Raises:
+        TypeError: if that is nothing.
+    """
+    if not (isinstance(key, str) and isinstance(digest, str)):
+        raise TypeError(f"{key!r} with the digest {digest!r} names no object")
+    return Reference(key, digest, link)
 
 
 # A definition and a replay's order hold what users wrote, whose fields may have the same names.

@@ -175,6 +175,21 @@ def test_a_summary_that_is_another_than_the_one_that_was_shown_is_damaged() -> N
     assert key not in target.list("")
 
 
+@pytest.mark.parametrize("named", [{"key": 13}, {"key": None, "digest": None}])
+def test_a_step_that_names_no_object_is_copied_as_it_is(named: dict[str, object]) -> None:
+    """Somebody made it: ``verify`` says what is wrong with it."""
+    source, target = filled(), MemoryStore()
+    key = next(key for key in source.list("nightly/licences/") if key.endswith(".step"))
+    archived = unseal(key, source.get(key))
+    fields = {**archived.header, "attempt": {**archived.header["attempt"], **named}}
+    parts = archived.parts()
+    source.replace(key, seal(key, container.header(fields, parts), parts)[0])
+    assert copied(source, target).damaged == {}
+    assert target.get(key) == source.get(key)
+    examined = examine_job(JobArchive(target, "nightly", "licences"))
+    assert key in {finding.key for finding in damage(examined.findings)}
+
+
 def test_a_damaged_page_of_definitions_is_told_and_not_copied() -> None:
     """A store keeps what was written first: there is no second try."""
     source, target = filled(), MemoryStore()

@@ -15,9 +15,11 @@ from runtime.archive.forms.trees import TreeForm
 from runtime.archive.frames import compress
 from runtime.archive.stores import MemoryStore
 from runtime.archive.trees import KEYFRAME_EVERY, TooMuch, Trees, tree_key
+from runtime.archive.verify import damage, verify_job
 from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.trees.entries import Entry, directory_entry, file_entry, link_entry
 from runtime.trees.tree import Tree
+from tests.git.jobs import hands_job
 
 Files = dict[str, bytes]
 
@@ -199,6 +201,19 @@ def test_damage_is_told() -> None:
     fresh.put_if_absent(tree_key(second), store.get(tree_key(third)))
     with pytest.raises(ObjectCorrupt):
         Trees(fresh).tree(third)
+
+
+def test_a_tree_that_is_cut_anywhere_is_told_by_verify() -> None:
+    """Also in the middle of what tells where its header ends."""
+    store = MemoryStore()
+    archive = hands_job(store, {"a": b"1"}, [("x", {"a": b"2"})])
+    for key in [*store.list("_holdfast/")]:
+        whole = store.get(key)
+        for size in range(len(whole)):
+            store.replace(key, whole[:size])
+            assert key in {finding.key for finding in damage(verify_job(archive))}, size
+        store.replace(key, whole)
+    assert damage(verify_job(archive)) == []
 
 
 def test_a_change_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
