@@ -75,8 +75,11 @@ class CheckActivities:
     @contextmanager
     def _copy(self, version: str) -> Iterator[Path]:
         """A version's files in a directory of their own."""
-        directory = Path(tempfile.mkdtemp(prefix="holdfast-check-"))
+        # They have their modes, by which others might read them: nobody else comes to them.
+        closed = Path(tempfile.mkdtemp(prefix="holdfast-check-"))
+        directory = closed / "files"
         try:
+            directory.mkdir()
             tree, trees = self._trees.tree(version), self._trees
             lay(
                 directory,
@@ -86,7 +89,7 @@ class CheckActivities:
             )
             yield directory
         finally:
-            remove_tree(directory)
+            remove_tree(closed)
 
 
 def checked_by(result: ToolResult) -> Checked:

@@ -21,6 +21,7 @@ from runtime.trees.tree import Tree
 
 KEY = JobKey(batch="night", job="a")
 CHECKS = '''
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ def check(result: Any, workspace: str) -> dict:
     calls.write_text(calls.read_text() + "x" if calls.exists() else "x")
     text = (Path(workspace) / "a.txt").read_text()
     return {"score": result["n"] / 4, "remarks": f"found {text}"}
+
+def closed(result: Any, workspace: str) -> dict:
+    """Whether others of the machine cannot come to the file, whatever its mode is."""
+    file, made = Path(workspace, "a.txt"), Path(tempfile.gettempdir())
+    ways = [way for way in file.parents if made in way.parents]
+    assert file.stat().st_mode & 0o777 == 0o666
+    return {"score": any(way.stat().st_mode & 0o077 == 0 for way in ways), "remarks": str(ways[-1])}
 
 def broken(result: Any, workspace: str) -> float:
     """Raises."""
@@ -85,6 +93,22 @@ async def test_a_check_gets_files_that_are_nobody_elses(tmp_path: Path) -> None:
         recorded = JobArchive.of(store, KEY).effect(run, 3, CHECK)
         assert recorded is not None
         assert recorded["value"]["score"] == 0.25
+
+
+async def test_nobody_else_of_the_machine_comes_to_a_checks_files(tmp_path: Path) -> None:
+    """Their modes are those of the version, by which all may read and write them. They are gone
+    afterwards, with what was around them.
+    """
+    (tmp_path / "checks.py").write_text(CHECKS)
+    store = MemoryStore()
+    tree = Tree().changed({"a.txt": file_entry(b"seven", 0o666)})
+    version = Trees(store).write_base(tree, lambda path: b"seven").tree.version
+    tools = ToolActivities(store)
+    async with tools.open():
+        one = request(tmp_path, "closed", version=version)
+        found = await ActivityEnvironment().run(CheckActivities(store, tools).check_result, one)
+    assert found.score == 1.0, found.remarks
+    assert not tmp_path.joinpath(found.remarks).exists()
 
 
 async def test_a_check_that_raises_gives_no_score(tmp_path: Path) -> None:
