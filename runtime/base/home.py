@@ -31,7 +31,7 @@ from pathlib import Path
 
 from runtime.base.errors import InputError
 from runtime.base.owners import is_another_users
-from runtime.base.places import expanded
+from runtime.base.places import expanded, make_private
 
 VARIABLE = "HOLDFAST_HOME"
 """The environment variable that names the state directory."""
@@ -126,7 +126,7 @@ def state_home(environment: Mapping[str, str] | None = None) -> Home:
     try:
         # What is in it tells what models were told: it is for this user alone. It may have been
         # made by hand, for all to list.
-        home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(home.path)
         _check_own(home.path)
         for inner in (home.server, home.users, home.workers, home.workspaces):
             inner.mkdir(exist_ok=True, mode=0o700)

@@ -51,6 +51,16 @@ def is_file(path: Path | str) -> bool:
     return os.path.isfile(path)  # noqa: PTH113
 
 
+def make_private(path: Path) -> None:
+    """Make a directory for this user alone, if it is not there. Into those above it that are not
+    there either nobody else may put anything, whatever the umask: who could would put another one
+    in its place.
+    """
+    for above in reversed([one for one in path.parents if not one.exists()]):
+        above.mkdir(exist_ok=True, mode=0o755)
+    path.mkdir(exist_ok=True, mode=0o700)
+
+
 def read_regular(path: Path | str, most: int) -> bytes:
     """The bytes of a file at whose path somebody else may have put anything: to open a pipe waits
     for its writer, and a device may never end.

@@ -64,7 +64,8 @@ async def _download(home: Home) -> Path:
     """
     from temporalio.testing import WorkflowEnvironment
 
-    home.bin.mkdir(exist_ok=True)
+    # What is in it is run: whatever the umask, nobody else puts anything there.
+    home.bin.mkdir(exist_ok=True, mode=0o700)
     try:
         async with asyncio.timeout(DOWNLOAD_SECONDS):
             environment = await WorkflowEnvironment.start_local(download_dest_dir=str(home.bin))

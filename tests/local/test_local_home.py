@@ -2,10 +2,12 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import InputError
 from runtime.base.home import state_home
 
@@ -31,6 +33,22 @@ def test_in_a_directory_that_others_may_list_they_see_no_job(tmp_path: Path) -> 
         os.umask(before)
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in home.path.iterdir()}
     assert modes == dict.fromkeys((home.server, home.workers, home.workspaces), 0o700)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: state_home({"HOLDFAST_HOME": str(path)}), DirectoryStore]
+)
+def test_nobody_else_may_put_a_directory_in_its_place(
+    make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """Those above it that are made with it are not open to all either, whatever the umask."""
+    before = os.umask(0)
+    try:
+        make(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b", "a/b/c")]
+    assert modes == [0o755, 0o755, 0o700]
 
 
 def test_relative_name_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from runtime.archive.stores.tries import check_try
 from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
-from runtime.base.places import read_regular
+from runtime.base.places import make_private, read_regular
 
 _TMP = ".tmp"
 _LEFTOVER = "holdfast-"
@@ -50,7 +50,7 @@ class DirectoryStore:
         self.root = root.absolute()
         self._prefix = str(self.root).rstrip("/") + "/"
         try:
-            self.root.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
+            make_private(self.root)
         except OSError as error:
             raise ArchiveError(
                 f"cannot create the archive directory {self.root}: {error.strerror}"
