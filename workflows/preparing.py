@@ -165,11 +165,13 @@ class Preparing:
             self._cancel(payload_id)
 
     def _ended(self, preparation: Preparation, task: asyncio.Task[ReadBatchResult]) -> None:
+        # Asked in any case: an error that nobody has asked for is logged as one.
+        error = None if task.cancelled() else task.exception()
         # One that ``look`` or ``stop`` took out was cancelled there: its result is no longer
         # wanted.
         if self._handles.pop(preparation.payload_id, None) is None or task.cancelled():
             return
-        error, call = task.exception(), self._calls.get(preparation.payload_id)
+        call = self._calls.get(preparation.payload_id)
         read = task.result() if error is None else failed_in(error)
         # Where nobody said what it used, that is asked.
         asked = (

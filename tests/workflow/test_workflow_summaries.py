@@ -4,6 +4,7 @@ stands in until then.
 
 from __future__ import annotations
 
+import gc
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -284,8 +285,12 @@ def respond(messages):
 """An agent that wants its summary no more as soon as its writer was asked, and goes on."""
 
 
-async def test_a_summary_that_is_cut_is_booked_at_once(stage: Stage) -> None:
-    """A step of the job tells what it used, as of any other: no budget need wait for the end."""
+async def test_a_summary_that_is_cut_is_booked_at_once(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A step of the job tells what it used, as of any other: no budget need wait for the end. That
+    it was cut is no error that would be logged.
+    """
     (stage.workspace / "a.py").write_text("def add(a, b):\n    return a + b\n")
     model, agent = writer(stage), stage.path / "agent.py"
     (stage.path / "writer.py").write_text(
@@ -315,6 +320,10 @@ async def test_a_summary_that_is_cut_is_booked_at_once(stage: Stage) -> None:
     assert failure is not None and failure.spent.usage.prompt > 0
     told = [s.interim.usage.total for s in archive.steps(outcome.run) if s.interim.usage.total]
     assert told == [failure.spent.usage.total]
+    await stage.replay_all()
+    # Of what is out of memory.
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 CHECKS = """
