@@ -33,6 +33,13 @@ def held_result(request: ToolRequest) -> Held:
     return Held(f"{request.key} turn {request.turn}: the result of {request.called}")
 
 
+def held_claim(request: ToolRequest) -> Held:
+    """How the claim on such a call is held: a write that failed may have stored it, and the next
+    attempt would take it for that of a call that was made.
+    """
+    return Held(f"{request.key} turn {request.turn}: the claim on {request.called}")
+
+
 async def in_archive(request: ToolRequest | None, write: Callable[[], Awaitable[T]]) -> T:
     """What the ``write`` of a call's result comes to; it is held if the call is not made again."""
     if request is None or request.often is not EffectClass.ONCE:

@@ -21,7 +21,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities._listings import LISTINGS, recorded_listings
-from activities._once import CallClaim, in_archive
+from activities._once import CallClaim, held_claim, in_archive
 from activities._recorded_effects import NOT_RECORDED, recorded_value
 from activities.approvals import keep_decision, rejected
 from activities.bounds import not_allowed
@@ -214,7 +214,8 @@ class ToolActivities:
         # Written before the call: a crash in between leaves a call that was not made, never one
         # made twice.
         claim = CallClaim(archive, address, request)
-        if (unknown := await self._in_thread(claim.taken)) is not None:
+        taken = held_claim(request).archived(lambda: self._in_thread(claim.taken))
+        if (unknown := await taken) is not None:
             return unknown
         failpoint("tool.after_claim")
         told = await self._tried(request)

@@ -13,7 +13,7 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from activities._once import CallClaim, held_result
+from activities._once import CallClaim, held_claim, held_result
 from activities.bounds import not_allowed
 from activities.commands import Commands
 from activities.contracts import ToolRequest, ToolResult, WorkspaceChange
@@ -56,7 +56,7 @@ class WorkspaceTools:
 
         if call.often is EffectClass.ONCE:
             claim = CallClaim(archive, (run, change.turn, change.effect), call)
-            if (unknown := claim.taken()) is not None:
+            if (unknown := held_claim(call).archived_here(claim.taken, stop)) is not None:
                 return unknown, change.held.version
             held = held_result(call)
             (result, ended), version, _ = self._commands.in_files(

@@ -73,15 +73,22 @@ def refuse(load: Load, place: Path) -> Refuse:
 
 
 class FullStore(MemoryStore):
-    """One that has no room for some writes: those whose keys hold ``full``, in their order."""
+    """One that has no room for some writes: those whose keys hold ``full``, in their order. Of
+    those whose keys hold ``unheard`` the answer is lost: they are made.
+    """
 
     def __init__(self, *full: str) -> None:
         super().__init__()
         self.full = list(full)
+        self.unheard: list[str] = []
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """See ``ObjectStore``."""
         if self.full and self.full[0] in key:
             del self.full[0]
             raise ArchiveError("no space left")
-        return super().put_if_absent(key, data)
+        written = super().put_if_absent(key, data)
+        if self.unheard and self.unheard[0] in key:
+            del self.unheard[0]
+            raise ArchiveError("the answer was lost")
+        return written

@@ -247,6 +247,16 @@ async def test_once_a_result_is_held_until_it_can_be_archived(
     assert told == ["b/j turn 3: the result of t:pay waits to be archived: no space left"]
 
 
+async def test_once_a_claim_whose_answer_was_lost_is_that_of_its_attempt(
+    call: Call, tools: Path, store: FullStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands, and nobody else has called: the call is made."""
+    monkeypatch.setattr("activities._held.PAUSE", 0.01)
+    store.full, store.unheard = [".effect-700000"], [".effect-700000"]
+    assert (await call("pay", "well", often="once")).value == 1
+    assert (runs(tools), store.full, store.unheard) == (1, [], [])
+
+
 async def test_a_result_of_another_tool_is_not_held(
     call: Call, tools: Path, store: FullStore
 ) -> None:

@@ -192,6 +192,16 @@ async def test_what_came_of_one_call_is_held(
 
 
 @pytest.mark.slow
+async def test_a_claim_whose_answer_was_lost(
+    worker: OnFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is its attempt's, which makes the call."""
+    monkeypatch.setattr("activities._held.PAUSE", 0.01)
+    worker.store.unheard = [".effect-700000"]
+    assert (await worker.call("orders", often=EffectClass.ONCE)).value == 1
+
+
+@pytest.mark.slow
 async def test_a_call_that_takes_too_long(worker: OnFiles) -> None:
     """Its process is ended, and the version is the one before."""
     told = await worker.call("hangs", timeout=1.0)
