@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from runtime.base.errors import HoldfastError, InputError
-from runtime.base.places import expanded
+from runtime.base.errors import HoldfastError, InputError, ReaderGone
+from runtime.base.places import expanded, is_directory, is_file
 
 _READABLE = 0o666
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -19,45 +20,76 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of ``path`` once it is whole, and never before.
+    """A file to write that takes the place of ``path`` once it is whole, and never before. A device
+    or a pipe, ``/dev/stdout`` too, stays what it is and is written to.
 
     Raises:
         InputError: if it cannot be made there.
         HoldfastError: if there is no room for it.
+        ReaderGone: if it is a pipe that nobody reads from any more.
     """
     path = expanded(path)
+    try:
+        with _opened(path) if _is_stream(path) else _moved_to(path) as file:
+            yield file
+    except OSError as error:
+        # What it is filled from may fail, too, and has words of its own.
+        if error.errno not in NO_ROOM:
+            raise
+        raise HoldfastError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _is_stream(path: Path) -> bool:
+    if not os.path.exists(path) or is_directory(path):  # noqa: PTH110 - as in runtime/base/places.py
+        return False
+    # A regular file may be reached by the process's own descriptor, whose name must stay.
+    name = path.readlink() if path.is_symlink() else path
+    return not is_file(path) or name.parent.resolve().is_relative_to("/proc")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        with file:
+            yield file
+    except BrokenPipeError as error:
+        raise ReaderGone("nobody reads what is written") from error
+
+
+@contextmanager
+def _moved_to(path: Path) -> Iterator[IO[bytes]]:
     try:
         # Beside its place: only within one file system is a move one step.
         made = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is closed before it moves
             dir=path.parent, prefix=f".{path.name}.", delete=False
         )
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+        raise _unwritable(path, error) from None
     beside = Path(made.name)
     try:
-        try:
-            with made:
-                yield made
-        except OSError as error:
-            # What it is filled from may fail, too, and has words of its own.
-            if error.errno not in NO_ROOM:
-                raise
-            raise HoldfastError(f"{path} cannot be written: {error.strerror}") from error
+        with made:
+            yield made
         # A temporary file is its owner's alone; this one is to be as any program would make it.
         beside.chmod(_READABLE & ~_umask())
         try:
             beside.replace(path)
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}") from None
+            raise _unwritable(path, error) from None
     # After the move there is nothing here any more.
     finally:
         beside.unlink(missing_ok=True)
 
 
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path} cannot be written: {error.strerror}")
+
+
 def _umask() -> int:
     """The process's own mask, which can only be read by setting it."""
-    import os
-
     mask = os.umask(0)
     os.umask(mask)
     return mask

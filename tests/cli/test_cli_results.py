@@ -6,6 +6,7 @@ import asyncio
 import csv
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,44 @@ def test_a_file_for_which_there_is_no_room_is_told(
         assert out.read_text() == "before"
     told = capsys.readouterr().err
     assert told == f"error: {out} cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("form", ["--jsonl", "--csv", "--parquet"])
+def test_a_pipe_stays_a_pipe(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], tmp_path: Path, form: str
+) -> None:
+    """As ``--out >(gzip)`` has it: what comes out is what a file would have."""
+    said(capsys, "results", "night", form, "--out", str(tmp_path / "file"))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as end:
+        said(capsys, "results", "night", form, "--out", str(pipe))
+        assert pipe.is_fifo()
+        assert end.read() == (tmp_path / "file").read_bytes()
+
+
+def test_a_pipe_that_nobody_reads_is_no_error(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where stdout is one: exit code 141, and nothing is said."""
+    read, write = os.pipe()
+    os.close(read)
+    assert main(["results", "night", "--csv", "--out", f"/dev/fd/{write}"]) == 141
+    os.close(write)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_name_of_an_open_file_stays(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """``/dev/stdout`` is a link to the process's own descriptor, whatever that leads to."""
+    with (tmp_path / "file").open("wb") as file:
+        link = tmp_path / "stdout"
+        link.symlink_to(f"/proc/self/fd/{file.fileno()}")
+        said(capsys, "results", "night", "--csv", "--out", str(link))
+    assert link.is_symlink()
+    lines = (tmp_path / "file").read_text().splitlines()
+    assert [line.split(",")[1] for line in lines[:2]] == ["id", "a"]
 
 
 @pytest.mark.parametrize(
