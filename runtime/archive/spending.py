@@ -73,9 +73,17 @@ def _its_end(archive: JobArchive) -> End | None:
     """
     try:
         runs = archive.runs_that_called()
-        spans = archive.lineage.spans(runs[0]) if len(runs) == 1 else []
+    except UNREADABLE:
+        return None
+    return _own_end(archive, runs[0]) if len(runs) == 1 else None
+
+
+def _own_end(archive: JobArchive, run: str) -> End | None:
+    """The end of a run that began its job, so that it tells of nothing that others spent."""
+    try:
+        spans = archive.lineage.spans(run)
         # A span begins at 0 where its run's start is not there, so that nobody knows.
-        return archive.end(runs[0]) if len(spans) == 1 and spans[0].first else None
+        return archive.end(run) if len(spans) == 1 and spans[0].first else None
     except UNREADABLE:
         return None
 
@@ -121,6 +129,8 @@ class _Spending:
         self._archive = archive
         self._counted = dict.fromkeys(COUNTED, 0)
         self._cost = self._lost = 0.0
+        # By run, with what was written beside it.
+        self._used: defaultdict[str, Failed] = defaultdict(Failed)
         # Turns that were answered without a model: an end may count what their record paid for.
         self._restored: set[TurnKey] = set()
         # By where each was done: a run that goes on from a turn of another tells of its statement
@@ -135,7 +145,7 @@ class _Spending:
         self._named: set[TurnKey] = set()
         # Of a pack that cannot be read no turn is listed, but itself.
         self._packs = list(archive.store.list(f"{archive.prefix}/packs/"))
-        self._turns: defaultdict[str, OtherAttempts] = defaultdict(OtherAttempts)
+        self._turns: defaultdict[TurnKey, OtherAttempts] = defaultdict(OtherAttempts)
 
     @property
     def turns(self) -> int:
@@ -146,7 +156,7 @@ class _Spending:
         """Take in one object. That of an attempt is not opened: its key says all that counts."""
         # An attempt and the step that answers it meet in one key.
         turn = place._replace(kind="step", number=0)
-        others = self._turns[keys.turn_prefix_of(place)]
+        others = self._turns[turn]
         match place.kind:
             # Not opened: it holds the request, which is most of a job's bytes.
             case "attempt":
@@ -185,7 +195,7 @@ class _Spending:
         if header["capture"] not in WITHOUT_MODEL:
             self._counted["calls"] += 1
             # A number in quotes is one by the form.
-            self._add(Usage.model_validate(header["usage"]), float(header["cost_usd"]))
+            self._add(turn, Usage.model_validate(header["usage"]), float(header["cost_usd"]))
         else:
             self._restored.add(turn)
         others.told = Failed.model_validate(header.get("failed_attempts", {}))
@@ -226,7 +236,8 @@ class _Spending:
             self._frozen[run] = replay is not None and bool(replay.order.get("frozen"))
         return self._frozen[run]
 
-    def _add(self, usage: Usage, cost: float) -> None:
+    def _add(self, turn: TurnKey, usage: Usage, cost: float) -> None:
+        self._used[_run_of(turn)] += Failed(usage=usage, cost_usd=cost)
         self._cost += cost
         self._counted["unreported"] += not usage.reported
         for name in _TOKENS:
@@ -245,12 +256,16 @@ class _Spending:
         # Those whose turns nothing tells of.
         told = {keys.pack_key(turn.prefix, turn.turn) for turn in lost}
         self._damaged += (key for key in self._packs if key not in told)
-        for race in (race for turn in self._turns.values() for race in turn.paid_beside()):
-            self._add(race.usage, race.cost_usd)
-        nothing = sum((turn.spent_on_nothing() for turn in self._turns.values()), Failed())
+        nothing = Failed()
+        for turn, others in self._turns.items():
+            for race in others.paid_beside():
+                self._add(turn, race.usage, race.cost_usd)
+            self._used[_run_of(turn)] += (in_vain := others.spent_on_nothing())
+            nothing += in_vain
+        if not self._damaged:
+            nothing += sum(map(self._untold, self._archive.ended_runs()), Failed())
         for name in _TOKENS:
             self._counted[name] += getattr(nothing.usage, name)
-        nothing += self._untold(round(self._cost + nothing.cost_usd, 9))
         return {
             **self._counted,
             "failed_tokens": nothing.usage.total,
@@ -265,21 +280,27 @@ class _Spending:
             "damaged": sorted(set(self._damaged)),
         }
 
-    def _untold(self, cost: float) -> Failed:
-        """What the job used by its end beyond all that was read, which cost ``cost``: attempts over
-        which a worker died in a turn that has no reply.
+    def _untold(self, run: str) -> Failed:
+        """What a run used by its end beyond all that was read of it: attempts over which a worker
+        died in a turn that has no reply.
         """
-        end = None if self._damaged or self._restored else _its_end(self._archive)
-        if end is None:
+        end = _own_end(self._archive, run)
+        if end is None or any(turn.run == keys.name(run) for turn in self._restored):
             return Failed()
-        counted = self._counted
-        more = {name: max(getattr(end.usage, name) - counted[name], 0) for name in _TOKENS}
+        used = self._used[keys.name(run)]
+        more = {
+            name: max(getattr(end.usage, name) - getattr(used.usage, name), 0) for name in _TOKENS
+        }
         if not any(more.values()):
             # Sums of the same costs may differ in their last digits.
             return Failed()
-        for name in _TOKENS:
-            counted[name] += more[name]
-        return Failed(usage=Usage(**more), cost_usd=max(round(end.cost_usd - cost, 9), 0.0))
+        cost = max(round(end.cost_usd - used.cost_usd, 9), 0.0)
+        return Failed(usage=Usage(**more), cost_usd=cost)
+
+
+def _run_of(turn: TurnKey) -> str:
+    """The run of a turn; of one beside it, the run that it is beside."""
+    return turn.run.partition("~")[0]
 
 
 def _ends(archive: JobArchive, damaged: list[str]) -> Iterator[Mapping[str, Any]]:

@@ -191,10 +191,12 @@ def test_a_turn_that_began_and_has_no_reply_is_none() -> None:
     assert NewEnd(run="b", turn=1, parent=None, status="failed").turns == 0
 
 
-@pytest.mark.parametrize("status", ["cancelled", "failed"])
-def test_an_attempt_over_which_a_worker_died_counts_once_its_job_has_ended(status: str) -> None:
-    """Its turn has no reply, and no failure tells of it: the job's end alone has what was booked
-    for it.
+@pytest.mark.parametrize(("status", "again"), [("cancelled", False), ("failed", True)])
+def test_an_attempt_over_which_a_worker_died_counts_once_its_job_has_ended(
+    status: str, again: bool
+) -> None:
+    """Its turn has no reply, and no failure tells of it: the end of the run alone has what was
+    booked for it, also where the job was begun anew since.
     """
     written = Written(JobArchive(MemoryStore(), "nightly", "job"))
     layout_at = chat(random.Random(1), 100)
@@ -208,10 +210,15 @@ def test_an_attempt_over_which_a_worker_died_counts_once_its_job_has_ended(statu
     written.archive.write_end(
         NewEnd(run="a", turn=4, parent=last, status=status, usage=used, cost_usd=cost)
     )
+    if again:
+        write_run(written, "b", range(1, 4), None, layout_at)
+    times = 2 if again else 1
     assert spent(written.archive) == {
         **before,
-        "prompt": used.prompt,
-        "cost_usd": cost,
+        "calls": 3 * times,
+        "prompt": before["prompt"] * times + 700,
+        "completion": used.completion * times,
+        "cost_usd": round(before["cost_usd"] * times + 0.25, 9),
         "failed_tokens": 700,
         "failed_usd": 0.25,
     }
