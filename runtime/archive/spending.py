@@ -110,8 +110,15 @@ def spent(archive: JobArchive) -> dict[str, Any]:
     are what of it came to nothing; an attempt over which a worker died counts once its turn has a
     reply, or its job has ended.
     """
-
     return _read(archive).told()
+
+
+def untold(archive: JobArchive, run: str) -> Failed:
+    """What a run that has ended used beyond all that its objects tell: attempts over which a worker
+    died in a turn that has no reply. Nothing where that is not known.
+    """
+    spending = _read(archive)
+    return Failed() if spending.told()["damaged"] else spending.untold(run)
 
 
 def _read(archive: JobArchive) -> _Spending:
@@ -263,7 +270,7 @@ class _Spending:
             self._used[_run_of(turn)] += (in_vain := others.spent_on_nothing())
             nothing += in_vain
         if not self._damaged:
-            nothing += sum(map(self._untold, self._archive.ended_runs()), Failed())
+            nothing += sum(map(self.untold, self._archive.ended_runs()), Failed())
         for name in _TOKENS:
             self._counted[name] += getattr(nothing.usage, name)
         return {
@@ -280,10 +287,8 @@ class _Spending:
             "damaged": sorted(set(self._damaged)),
         }
 
-    def _untold(self, run: str) -> Failed:
-        """What a run used by its end beyond all that was read of it: attempts over which a worker
-        died in a turn that has no reply.
-        """
+    def untold(self, run: str) -> Failed:
+        """What a run used by its end beyond all that was read of it."""
         end = _own_end(self._archive, run)
         if end is None or any(turn.run == keys.name(run) for turn in self._restored):
             return Failed()
@@ -295,7 +300,7 @@ class _Spending:
             # Sums of the same costs may differ in their last digits.
             return Failed()
         cost = max(round(end.cost_usd - used.cost_usd, 9), 0.0)
-        return Failed(usage=Usage(**more), cost_usd=cost)
+        return Failed(usage=Usage(**more, reported=False), cost_usd=cost)
 
 
 def _run_of(turn: TurnKey) -> str:

@@ -376,12 +376,17 @@ def _without_reply(
 ) -> dict[str, Any]:
     """The turn of an attempt that no step answers."""
     from runtime.archive.gaps import UNREADABLE, named_gap
+    from runtime.archive.spending import untold
 
     try:
         outcome = "in flight" if parts.end is None else _unanswered(archive.failure(flying.key))
     except UNREADABLE as error:
         parts.gaps.append(named_gap(error, flying.turn))
         outcome = "not known"
+    failed = _failed_of(archive, run, flying.turn)
+    if parts.end is not None:
+        # Of an attempt over which a worker died, its end alone tells.
+        failed += untold(archive, run)
     return {
         "turn": flying.turn,
         "statement": None,
@@ -392,7 +397,7 @@ def _without_reply(
         "started_at": flying.started_at,
         "finished_at": None,
         "attempts": flying.number,
-        "failed": _failed(_failed_of(archive, run, flying.turn)),
+        "failed": _failed(failed),
     }
 
 
@@ -510,7 +515,8 @@ def _line(row: dict[str, Any], outcome: str, words: str) -> str:
         if failed["tokens"]
         else ""
     )
-    retried = f"  ({row['attempts']} attempts{spent})" if row["attempts"] > 1 or spent else ""
+    attempts = counted(row["attempts"], "attempt")
+    retried = f"  ({attempts}{spent})" if row["attempts"] > 1 or spent else ""
     return (
         f"{row['turn']:4}  {outcome:<22}  {tokens:>18}  ${row['cost_usd']:.4f}  {_seconds(row):>6} "
         f" {words}{retried}"

@@ -13,6 +13,7 @@ import pytest
 from runtime.archive.forms import NewEnd
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
+from runtime.base.values import Usage
 from runtime.cli.main import main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))
@@ -56,6 +57,28 @@ def test_the_last_line_says_how_it_ended(
     assert capsys.readouterr().out.splitlines()[-1] == line
     assert main(["log", "one", "--store", where, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["end"].get("unread", 0) == end.get("unread", 0)
+
+
+def test_an_attempt_over_which_a_worker_died_is_in_the_last_turns_figures(
+    where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the job's end, where the turn has no reply: its figures add up to those of ``cost``."""
+    written = Written(JobArchive(open_store(where), "nightly", "one"))
+    written.archive.write_definition({"goal": "Find files", "model": "openai/m-1"})
+    layout_at = chat(random.Random(2), 20)
+    last = write_run(written, "a", range(1, 3), None, layout_at)
+    shown = layout_at(3, written.archive.layout(last), written.archive.reply_segment(last))
+    written.begin("a", 3, last, shown)
+    used = Usage(prompt=101 + 102 + 700, completion=24)
+    written.archive.write_end(
+        NewEnd(run="a", turn=3, parent=last, status="cancelled", usage=used, cost_usd=0.252)
+    )
+    assert main(["log", "one", "--store", where]) == 0
+    line = capsys.readouterr().out.splitlines()[-2]
+    assert line.endswith("(1 attempt, on failed ones about 700 tokens, $0.2500)")
+    assert main(["cost", "one", "--store", where, "--json"]) == 0
+    [job] = json.loads(capsys.readouterr().out)["jobs"]
+    assert (job["prompt"], job["failed_tokens"], job["failed_usd"]) == (903, 700, 0.25)
 
 
 def test_a_turn_in_which_the_clock_was_set_back(
