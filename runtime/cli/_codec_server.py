@@ -48,9 +48,13 @@ from runtime.server.authentic.encryption import (
 MOST_BYTES = 64 << 20
 """The longest request that is read."""
 
+MOST_FORM = 4096
+"""The longest form of ``/login``."""
+
 MOST_SHOWN = 256 << 20
 """The longest answer: a short request may ask for what is long."""
 
+_PIECE = 64 << 10
 _LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _LOOPBACK_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _JSON = base64.b64encode(b"json/plain").decode()
@@ -285,19 +289,22 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND, "there are /decode and /encode")
         elif not length.isdigit():
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "a content-length is needed")
-        elif int(length) > MOST_BYTES:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES} bytes")
+        elif int(length) > (most := MOST_FORM if login else MOST_BYTES):
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {most} bytes")
+        elif login:
+            self._enter(self.rfile.read(int(length)))
+        elif self._holds_token():
+            self._convert(self.rfile.read(int(length)), operation)
         else:
-            # Read before anything is refused: a client that still writes would not hear it.
-            self._take(self.rfile.read(int(length)), operation)
-
-    def _take(self, body: bytes, operation: str) -> None:
-        if operation == "login":
-            self._enter(body)
-        elif not self._holds_token():
+            self._drop(int(length))
             self._refuse(HTTPStatus.UNAUTHORIZED, "expected 'Authorization: Bearer TOKEN'")
-        else:
-            self._convert(body, operation)
+
+    def _drop(self, length: int) -> None:
+        """Read a body before it is refused, since a client that still writes would not hear it.
+        None of it is kept: anybody of this machine may send as many as they like.
+        """
+        while length > 0 and (piece := self.rfile.read(min(length, _PIECE))):
+            length -= len(piece)
 
     def _convert(self, body: bytes, operation: str) -> None:
         try:

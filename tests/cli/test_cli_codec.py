@@ -8,6 +8,8 @@ import http.client
 import json
 import re
 import signal
+import threading
+import tracemalloc
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +20,9 @@ from urllib.parse import urlsplit
 import pytest
 from temporalio.api.common.v1 import Payload
 
+from runtime.archive.stores import MemoryStore
+from runtime.cli._codec_server import make_server
+from runtime.cli._codec_token import Token
 from runtime.server.authentic.compression import compressed
 from tests.cli.command_line import DEADLINE, CommandLine, script
 from tests.cli.temporal_cli import history
@@ -282,6 +287,34 @@ def test_who_sends_the_token(cli: CommandLine, tmp_path: Path) -> None:
         assert status(cookie="holdfast-codec=other") == 401
         evil = "https://evil.example"
         assert status(cookie=cookie.partition(";")[0], origin=evil) == 403
+
+
+def test_who_has_no_token_takes_no_memory() -> None:
+    """The answer comes when all was sent, and nothing of it is kept; a form is short."""
+    server = make_server(MemoryStore(), "127.0.0.1", 0, frozenset(), Token(TOKEN))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    piece, count = b"x" * (64 << 10), 512
+    tracemalloc.start()
+    try:
+        for path, body, status in (
+            ("/decode", piece, 401),
+            ("/decode", (piece for _ in range(count)), 401),
+            ("/login", piece, 413),
+        ):
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", server.server_address[1], timeout=DEADLINE
+            )
+            length = len(piece) * (1 if isinstance(body, bytes) else count)
+            connection.request("POST", path, body, {"Content-Length": str(length)})
+            assert connection.getresponse().status == status
+            connection.close()
+            assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @pytest.mark.parametrize("keys", ["", f"one {b64encode(b'k' * 32).decode()}"])
