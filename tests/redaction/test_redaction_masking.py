@@ -91,6 +91,17 @@ def test_values_of_the_environment_are_masked_by_their_names() -> None:
     assert count_marks(expected) == 2
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", " "])
+def test_a_value_that_ends_as_a_line_does_is_masked_without_its_end(end: str) -> None:
+    """As that of a variable that was made of a file. What is nothing but white space is no
+    secret.
+    """
+    environment = {"OPENAI_API_KEY": PROVIDER + end, "TEAM_PIN": TEAM + end, "MY_TOKEN": end * 20}
+    made = Redactor(Redaction(env=("TEAM_PIN", "MY_TOKEN")), environment, lambda: KEY)
+    told = f"{mark('OPENAI_API_KEY', PROVIDER)}, {mark('TEAM_PIN', TEAM)}{end}"
+    assert made.text(f"{PROVIDER}, {TEAM}{end}") == told
+
+
 @pytest.mark.parametrize(("name", "secret"), SHAPES.items())
 def test_well_known_shapes_are_masked(name: str, secret: str) -> None:
     """A key of each known form is masked wherever it stands; the lines after it keep their

@@ -41,11 +41,8 @@ class Redactor:
     def __init__(
         self, rules: Redaction, environment: Mapping[str, str], key: Callable[[], bytes]
     ) -> None:
-        named = (
-            (name, environment[name])
-            for name in rules.env
-            if len(environment.get(name, "")) >= SHORTEST_NAMED
-        )
+        own = ((name, environment.get(name, "").strip()) for name in rules.env)
+        named = ((name, value) for name, value in own if len(value) >= SHORTEST_NAMED)
         values: dict[str, str] = {}
         for name, value in (*named, *_secrets(environment)):
             values.setdefault(value, name)
@@ -166,6 +163,8 @@ def redactor_of(rules: Redaction) -> Redactor:
 
 def _secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Variables whose name ends like that of a secret. The path of a key's file is none."""
-    for name, value in environment.items():
+    for name, setting in environment.items():
+        # One that was made of a file ends as that does, and nobody repeats the line's end.
+        value = setting.strip()
         if _SECRET.search(name) and len(value) >= SHORTEST and not Path(value).is_absolute():
             yield name, value
