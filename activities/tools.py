@@ -31,7 +31,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.effect_classes import EffectClass
 from runtime.base.failpoints import failpoint
 from runtime.base.redaction.redactor import redactor_of
-from runtime.base.spec.servers import ServerListing, ServerSpec
+from runtime.base.spec.servers import ServerListing, ServerSpec, with_tokens
 from runtime.tools.calls import shortened
 from runtime.tools.environment import named_secrets
 from runtime.tools.host import Asked, HostEnded, ToolHost, ToolHosts
@@ -133,7 +133,7 @@ class ToolActivities:
         if asked := listed is None:
             listings = await asyncio.gather(*map(self._listing, question.servers))
             value = ServersListed(listings=tuple(listings)).model_dump(mode="json")
-            masked = redactor_of(question.redact).value(value)
+            masked = redactor_of(with_tokens(question.redact, question.servers)).value(value)
             listed = await self._in_thread(archive.write_effect, *address, masked)
         told = ServersListed.model_validate(listed)
         if asked:
@@ -392,7 +392,8 @@ def _unavailable(request: ToolRequest, frame: dict[str, Any]) -> Told | None:
 
 def _masked(result: ToolResult, request: ToolRequest) -> ToolResult:
     """The result without secrets, before anybody keeps or sees it."""
-    redactor = redactor_of(request.redact)
+    servers = () if request.server is None else (request.server,)
+    redactor = redactor_of(with_tokens(request.redact, servers))
     message = redactor.text(result.error_message)
     return result.model_copy(
         update={"value": redactor.value(result.value), "error_message": message}

@@ -28,6 +28,7 @@ from runtime.base.digests import digest_of
 from runtime.base.failpoints import failpoint
 from runtime.base.host_trouble import host_trouble
 from runtime.base.redaction.redactor import Redactor, redactor_of
+from runtime.base.spec.servers import with_tokens
 from runtime.base.tokens import encoding
 from runtime.context.excerpts import Count, Excerpt, basis_of, excerpt, fitting
 from runtime.context.source_text import SourceText
@@ -125,7 +126,8 @@ class WorkspaceActivities:
 
     def _read_in(self, workspace: Workspace, batch: ReadBatch, used: list[str]) -> list[ReadResult]:
         sources = self._sources(batch, workspace)
-        count, redactor = self._counter(batch.encoding), redactor_of(batch.redact)
+        count = self._counter(batch.encoding)
+        redactor = redactor_of(with_tokens(batch.redact, batch.servers))
         results: list[ReadResult] = []
         room = BATCH_BYTES
         for request in batch.requests:
@@ -152,7 +154,7 @@ class WorkspaceActivities:
         try:
             with self._workspace(batch) as workspace:
                 opened = self._sources(batch, workspace).find(request.path).open()
-            source = _masked(opened, redactor_of(batch.redact))
+            source = _masked(opened, redactor_of(with_tokens(batch.redact, batch.servers)))
             if batch.summary_model is None or source.binary or not source.data:
                 return None
             return region_of(

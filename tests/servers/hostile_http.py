@@ -58,6 +58,7 @@ def hostile_http() -> Iterator[HostileHttp]:
                     names = [*WRONGS, "well", "long", "escapes", "halved"]
                     schema = {"type": "object"}
                     tools = [{"name": n, "inputSchema": schema, "annotations": hint} for n in names]
+                    tools.append({"name": "echo", "inputSchema": schema, "description": self._sent})
                     once = [{"name": n, "inputSchema": schema} for n in ("pay", "buy", "later")]
                     self._say(message, {"tools": [*tools, *once]})
                 case "tools/call":
@@ -78,14 +79,19 @@ def hostile_http() -> Iterator[HostileHttp]:
                     self.send_header("Content-Length", "0")
                     self.end_headers()
 
+        @property
+        def _sent(self) -> str:
+            return f"you sent {self.headers.get('Authorization')}"
+
         def _read(self, message: dict[str, Any], uri: str) -> None:
             name = uri.removeprefix("notes://")
             codes = {"fail": -32603, "none": -32002, "zero": 0}
             if name in codes:
                 error = {"code": codes[name], "message": f"no {name}"}
                 self._send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}))
-            elif name == "well":
-                self._say(message, {"contents": [{"uri": uri, "text": name}]})
+            elif name in {"well", "echo"}:
+                text = self._sent if name == "echo" else name
+                self._say(message, {"contents": [{"uri": uri, "text": text}]})
             else:
                 self._call(message, name)
 
@@ -131,6 +137,8 @@ def hostile_http() -> Iterator[HostileHttp]:
                     content = [{"type": "text", "text": "smile \ud83d"}]
                     answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}}
                     self._send(f"data: {json.dumps(answer)}\n\n", "text/event-stream")
+                case "echo":
+                    self._say(message, {"content": [{"type": "text", "text": self._sent}]})
                 case "escapes":
                     self._send("page", "text/\x1b]0;title\x07")
                 case _:

@@ -14,7 +14,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities._resources import ServerResources
-from activities.contracts import ReadBatch, ServersQuestion
+from activities.contracts import ReadBatch, ServersQuestion, ToolRequest
 from activities.record import EffectName, RunName
 from activities.tools import ToolActivities
 from activities.workspace import WorkspaceActivities
@@ -207,6 +207,44 @@ async def test_a_reading_over_http_that_fails_says_not_that_there_is_nothing(
 
 
 @pytest.mark.slow
+async def test_a_server_that_repeats_its_token_is_masked(
+    tools: ToolActivities, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In what it offers, in a call's result and in what is read of it, whatever the variable of the
+    token is called.
+    """
+    monkeypatch.setenv("WEB_WORD", "correct horse 42")
+    with hostile_http() as server:
+        spec = ServerSpec(name="web", url=server.url, token="WEB_WORD")
+        (tool,) = (one for one in (await listed_by(tools, spec)).tools if one.tool == "echo")
+        call = ToolRequest(
+            key=KEY,
+            turn=1,
+            effect=0,
+            tool="echo",
+            search_path="",
+            often=tool.effect,
+            server=spec,
+            digest=tool.digest,
+        )
+        called = await ActivityEnvironment().run(tools.call_tool, call)
+        workspace = WorkspaceActivities(hosts=tools.hosts, store=MemoryStore())
+        batch = ReadBatch(
+            workspace=str(tmp_path),
+            requests=(
+                ReadRequest(obj_id="view-1", path="mcp://web/notes://echo", tokens=500, lod=0),
+            ),
+            encoding="cl100k_base",
+            servers=(spec,),
+        )
+        read = await asyncio.to_thread(ActivityEnvironment().run, workspace.read_sources, batch)
+        said = (tool.doc, called.value, read.results[0].text)
+    assert server.tokens == {"Bearer correct horse 42"}
+    assert [text.partition("[masked:WEB_WORD:")[0].strip() for text in said] == [
+        "you sent Bearer"
+    ] * 3, said
+
+
 async def test_a_list_of_resources_that_breaks_off_is_no_empty_one(tools: ToolActivities) -> None:
     """A view of all there is keeps what it showed."""
     with hostile_http() as server:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.base.effect_classes import EffectClass
+from runtime.base.redaction.rules import Redaction
 
 DEFAULT_TIMEOUT = 60.0
 
@@ -34,6 +36,14 @@ class ServerSpec(_Value):
     """Seconds that a call may take."""
     effects: dict[str, EffectClass] = Field(default_factory=dict)
     """Effect classes of tools, in place of what the server's annotations say."""
+
+
+def with_tokens(rules: Redaction, servers: Iterable[ServerSpec]) -> Redaction:
+    """The rules by which what these servers say is masked: each may repeat its token, whatever the
+    variable is called.
+    """
+    names = tuple(server.token for server in servers if server.token)
+    return rules.model_copy(update={"env": (*rules.env, *names)}) if names else rules
 
 
 class ServerTool(_Value):
