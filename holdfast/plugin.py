@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from temporalio import activity, workflow
 from temporalio.client import ClientConfig
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import Worker, WorkerConfig
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 with workflow.unsafe.imports_passed_through():
@@ -42,6 +42,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.server.authentic.shared import is_shared, shared_converter
     from runtime.worker.only_jobs import OnlyJobs
     from runtime.worker.parts import Parts, make_parts
+    from runtime.worker.taskwise import OnlyJobsTaskwise
     from runtime.worker.worker import (
         CALLS,
         HEARTBEAT_INTERVAL,
@@ -238,6 +239,8 @@ class HoldfastPlugin(SimplePlugin):
             names = ("holdfast", *rooms.ROOMS) if not rooms.are_private() else ("holdfast",)
             restrictions = runner.restrictions.with_passthrough_modules(*names)
             config["workflow_runner"] = dataclasses.replace(runner, restrictions=restrictions)
+        theirs = config.get("unsandboxed_workflow_runner") or UnsandboxedWorkflowRunner()
+        config["unsandboxed_workflow_runner"] = OnlyJobsTaskwise(theirs)
         return config
 
     async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:

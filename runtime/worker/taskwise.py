@@ -9,11 +9,21 @@ decided by the time since is decided otherwise, and the history does not replay.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import SerializationContext, StorageDriverStoreContext
-from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowInstance, WorkflowInstanceDetails
+from temporalio.worker import (
+    UnsandboxedWorkflowRunner,
+    WorkflowInstance,
+    WorkflowInstanceDetails,
+    WorkflowRunner,
+)
 from temporalio.workflow import Info
+
+from runtime.base.workflow_ids import WORKFLOW_TYPES
 
 REFUSED = "asked between two workflow tasks: ask again"
 """What the query is answered with. The worker forgets the workflow then, and replays it for the
@@ -22,11 +32,39 @@ next task.
 
 
 class TaskwiseRunner(UnsandboxedWorkflowRunner):
-    """Runs workflow code unsandboxed, for workflow tasks alone."""
+    """Runs workflow code unsandboxed, for workflow tasks alone.
+
+    Ours is defined as ``sandboxed=False``, so a worker must have it as its
+    ``unsandboxed_workflow_runner``: the one for all others is not asked.
+    """
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """See ``WorkflowRunner``."""
         return _Taskwise(super().create_instance(det))
+
+
+class OnlyJobsTaskwise(WorkflowRunner):
+    """Has jobs and batches run for workflow tasks alone, and workflows of others as ``theirs``
+    does.
+    """
+
+    def __init__(self, theirs: WorkflowRunner) -> None:
+        self._theirs = theirs
+
+    def prepare_workflow(self, defn: Any) -> None:
+        """See ``WorkflowRunner``."""
+        self._theirs.prepare_workflow(defn)
+
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        """See ``WorkflowRunner``."""
+        instance = self._theirs.create_instance(det)
+        return _Taskwise(instance) if det.defn.name in WORKFLOW_TYPES else instance
+
+    def set_worker_level_failure_exception_types(
+        self, types: Sequence[type[BaseException]]
+    ) -> None:
+        """See ``WorkflowRunner``."""
+        self._theirs.set_worker_level_failure_exception_types(types)
 
 
 class _Taskwise(WorkflowInstance):

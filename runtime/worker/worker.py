@@ -132,7 +132,7 @@ def make_worker(
         identity=identity,
         workflows=_VERSIONED if versioned else _WORKFLOWS,
         activities=parts.activities if roles == EVERY else turns,
-        workflow_runner=TaskwiseRunner(),
+        unsandboxed_workflow_runner=TaskwiseRunner(),
         workflow_task_executor=_threads(workflow_tasks, "workflow"),
         activity_executor=_threads(CALLS, "activity"),
         max_concurrent_workflow_tasks=workflow_tasks,

@@ -26,8 +26,12 @@ from activities import tracing
 from runtime.archive.reader import JobReader
 from runtime.archive.stores import open_store
 from runtime.base.errors import InputError
+from runtime.base.spec.models import JobSpec
 from runtime.base.trace_ids import trace_id, turn_span_id
+from runtime.base.values import JobKey
 from tests.eventually import eventually
+from tests.workflow.stage import events_of
+from workflows.messages import JobOrder
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.server]
 assert runtime  # Loaded by its plain name: these tests look at the same classes as the plugin.
@@ -38,6 +42,7 @@ defaults: {workspace: .}
 jobs:
   - {id: quick, goal: g, model: scripted/quick.json}
   - {id: slow, goal: g, model: scripted/slow.json, tools: ["mine:hold"]}
+  - {id: sleepy, goal: g, model: scripted/sleepy.json}
 """
 TOOLS = """
 import time
@@ -86,6 +91,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine.py").write_text(TOOLS)
     (tmp_path / "quick.json").write_text('[{"code": "finish(3)"}]')
     (tmp_path / "slow.json").write_text('[{"code": "hold()"}]')
+    (tmp_path / "sleepy.json").write_text('[{"code": "wait(2)"}, {"code": "finish(1)"}]')
     return tmp_path
 
 
@@ -137,6 +143,40 @@ async def test_a_cancelled_workflow_cancels_its_job(
             return end is not None and end.status == "cancelled"
 
         await eventually(ended, "the job's end is archived as cancelled")
+
+
+async def test_a_job_that_is_asked_between_two_tasks_goes_on_at_the_next(
+    temporal: WorkflowEnvironment, folder: Path
+) -> None:
+    """It slept while no worker was there, and one that comes begins with a query: it has slept
+    enough.
+    """
+    job = holdfast.jobs_of(folder / "jobs.yaml")["sleepy"]
+    key, spec = JobKey(batch=job.batch, job=job.id), JobSpec.model_validate(job.definition)
+
+    async def timers(kind: str, number: int) -> bool:
+        return len(events_of(await handle.fetch_history(), f"TIMER_{kind}")) == number
+
+    async with working(temporal, "asked") as client:
+        handle = await client.start_workflow(
+            "JobWorkflow",
+            JobOrder(key=key, spec=spec, definition=""),
+            id="holdfast/plugin/sleepy",
+            task_queue="asked",
+            task_timeout=timedelta(seconds=2),
+        )
+        # Behind the one with which a job falls asleep.
+        await eventually(lambda: timers("STARTED", 2), "the job sleeps")
+    # Beside one task: a worker that comes begins with one of them.
+    asking = [
+        asyncio.create_task(handle.query("progress", rpc_timeout=timedelta(seconds=10)))
+        for _ in range(8)
+    ]
+    await eventually(lambda: timers("FIRED", 2), "the end of the sleep")
+    async with working(temporal, "asked"):
+        await asyncio.gather(*asking, return_exceptions=True)
+        assert (await handle.result())["status"] == "succeeded"
+    assert await timers("STARTED", 2)
 
 
 async def test_activities_of_others_are_let_alone(

@@ -20,7 +20,8 @@ from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.job.stops import JobStatus
 from runtime.worker import parts
-from tests.workflow.stage import Stage
+from tests.eventually import eventually
+from tests.workflow.stage import Stage, events_of
 from workflows import job
 from workflows.continuing import Run
 from workflows.job import JobWorkflow
@@ -29,6 +30,8 @@ from workflows.messages import JobOutcome, Note
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 TURNS = 12
+QUERIES = 8
+"""Beside one task: a worker that comes begins with one of them."""
 
 Handle = WorkflowHandle[JobWorkflow, JobOutcome]
 
@@ -99,6 +102,33 @@ async def test_a_job_that_is_queried_replays(stage: Stage) -> None:
     outcome = await ended
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, TURNS + 2)
     assert sent > 0
+
+
+async def test_a_job_that_is_asked_between_two_tasks_replays(
+    temporal: WorkflowEnvironment, tmp_path: Path
+) -> None:
+    """It slept while no worker was there, and one that comes begins with a query: the job goes on
+    at the time of its next task.
+    """
+    stage = Stage(temporal.client, tmp_path, "asked-between")
+
+    async def timers(kind: str, number: int) -> bool:
+        return len(events_of(await stage.history(), f"TIMER_{kind}")) == number
+
+    async with stage.open():
+        handle = await stage.start(stage.spec(["wait(2)", "finish(1)"]), timedelta(seconds=2))
+        # Behind the one with which a job falls asleep.
+        await eventually(lambda: timers("STARTED", 2), "the job sleeps")
+    asking = [
+        asyncio.create_task(handle.query("progress", rpc_timeout=timedelta(seconds=10)))
+        for _ in range(QUERIES)
+    ]
+    await eventually(lambda: timers("FIRED", 2), "the end of the sleep")
+    async with stage.open():
+        await asyncio.gather(*asking, return_exceptions=True)
+        assert (await handle.result()).status is JobStatus.SUCCEEDED
+    assert await timers("STARTED", 2)
+    await stage.replay_all()
 
 
 @pytest.mark.parametrize("checkpoint_turns", [1, 1_000])
