@@ -56,6 +56,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
     from workflows.patches import (
+        ASKED,
         CENTS,
         EARLIER,
         EXACT,
@@ -476,6 +477,8 @@ class JobWorkflow(Ordered):
         statement.checks(lambda: patched(BOUNDED_SCHEMAS))
         statement.computes(lambda: patched(BOUNDED_FUNCTIONS))
         self.replaying.begin_statement()
+        if patched(ASKED):
+            statement.follows(self.moment.answers.execution)
         answer: Answer | None = None
         while not statement.ended:
             effect = await self.stretches.run(statement, answer)

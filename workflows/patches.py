@@ -95,8 +95,12 @@ reads.
 NOT_LENT = "what-is-not-lent-ends-no-job"
 """A job for whose sub-job the batch's budget has nothing goes on asking for its own calls."""
 
+ASKED = "a-record-tells-of-ticks-that-were-asked-for"
+"""What a statement of the record that is followed was told of a node's last tick, it is told again.
+"""
+
 AT_START = (
-    *(NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL),
+    *(ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL),
     *(OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for

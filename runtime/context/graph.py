@@ -146,6 +146,14 @@ class ContextGraph:
         # Attributes are answered from what is known: only calls may read.
         return Returned(self._attribute(state, name))
 
+    def ticked_at(self, obj_id: str, ticked: int, *, turn: int) -> None:
+        """Know at which turn a node was ticked last in the record that is followed: it does not
+        have the ticks that brought nothing new.
+        """
+        with self._store.open(turn):
+            state = self._store.nodes[obj_id].evolve(last_tick_turn=ticked)
+            self._store.put(state, Cause.CALL)
+
     def _attribute(self, state: AnyNode, name: str) -> Any:
         match name:
             case "text":

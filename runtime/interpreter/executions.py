@@ -129,7 +129,9 @@ class Execution(Value):
 
     ``stdout`` and ``stderr`` are bounded, with a marker where text was left out; ``stdout_digest``
     is of the bounded text. ``unchecked`` tells that the type checker needed too much processor time
-    for the statement, which ran all the same.
+    for the statement, which ran all the same. ``ticks`` are the turns at which nodes were ticked
+    last, of those that the statement asked: of a tick that brought nothing new there is no other
+    record.
     """
 
     execution_id: str
@@ -147,6 +149,7 @@ class Execution(Value):
     artifacts: tuple[Artifact, ...] = ()
     cost: Cost = Cost()
     unchecked: bool = False
+    ticks: dict[str, int] = {}
 
     def archived(self) -> dict[str, Any]:
         """The form that goes into the next step: digests for texts that stand in that step's

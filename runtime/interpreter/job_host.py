@@ -134,6 +134,7 @@ class JobHost:
     ``lend`` has a budget for a sub-job, if it may start any. ``bounded`` is asked where a schema or
     a result is refused: False for what was checked before such checks were bounded;
     ``bounded_functions`` where a function of the standard library fails that the host computes.
+    ``ticks`` are as an execution has them; ``known_ticks`` those of the record that is followed.
     Before the ``dialect`` ``WRITES`` no bytes are written by ``open``; before ``NATURAL`` nobody is
     told what to write for data.
     """
@@ -153,6 +154,8 @@ class JobHost:
     finished: Finished | None = None
     asked_to_condense: bool = False
     touched: list[str] = field(default_factory=list)
+    known_ticks: Mapping[str, int] = field(default_factory=dict)
+    ticks: dict[str, int] = field(default_factory=dict)
     _effects: int = 0
     _made: int = 0
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -247,6 +250,10 @@ class JobHost:
 
     def attribute(self, obj_id: str, name: str) -> Answer:
         """An attribute of a node."""
+        if name == "last_tick_turn" and obj_id not in self.ticks:
+            if (known := self.known_ticks.get(obj_id)) is not None:
+                self.graph.ticked_at(obj_id, known, turn=self.turn)
+            self.ticks[obj_id] = self.graph.state(obj_id).last_tick_turn
         answer = self._outcome(name, self.graph.get_attribute(obj_id, name))
         return (
             Failure("AttributeError", f"{name} cannot be read here")

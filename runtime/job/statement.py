@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from runtime.base.digests import digest_of
 from runtime.base.effect_classes import OUTCOME_UNKNOWN
@@ -77,6 +78,10 @@ class JobStatement:
         """Whether what functions of the standard library make is bounded, asked where one fails."""
         self._host.bounded_functions = bounded
 
+    def follows(self, recorded: Mapping[str, Any] | None) -> None:
+        """It is of a record, in which it came to the execution ``recorded``, if that is known."""
+        self._host.known_ticks = (recorded or {}).get("ticks", {})
+
     def advance(self, answer: Answer | None, recorded: Verdict | None = None) -> Stretch:
         """Run the next stretch; ``recorded`` is its ok verdict when it is replayed."""
         return self._run.advance(answer, recorded)
@@ -90,6 +95,7 @@ class JobStatement:
             self._aborted = True
             # What the statement made, handed in and asked for is gone with it.
             self._host.touched.clear()
+            self._host.ticks.clear()
             self._host.finished = None
             self._host.asked_to_condense = False
             self._desk.graph.restore(self._before)
@@ -156,6 +162,7 @@ class JobStatement:
             ended_at=_iso(now),
             status=_status(run, aborted=self._aborted),
             unchecked=run.checked is Checked.GAVE_UP,
+            ticks=dict(self._host.ticks),
             stdout=run.stdout(),
             stderr=run.stderr(),
             exception=run.exception,

@@ -77,3 +77,21 @@ async def test_the_turn_at_which_a_view_was_read_last(stage: Stage) -> None:
         stage, "job", reexecution(stage, "job", outcome.run, 1, frozen=True)
     )
     assert (again.status, again.turns, differs) == (JobStatus.SUCCEEDED, 6, [])
+
+
+@pytest.mark.parametrize("freq", ['("Periodic", 0.001)', '"Sync", min_turn_interval=2', '"Async"'])
+async def test_the_turn_at_which_it_was_read_last_without_news(stage: Stage, freq: str) -> None:
+    """No reading and no event tells of such a tick: what a statement was told of it does."""
+    (stage.workspace / "a.txt").write_text("a\n")
+    replies = [
+        f"v = view('a.txt').Run(freq={freq})",
+        {"code": "x = 1", "delay": 1},
+        {"code": "wait_for(v, timeout=1)", "delay": 1},
+        {"code": "before = v.last_tick_turn\nv.Refresh()", "delay": 1},
+        {"code": "print(before, v.last_tick_turn)", "delay": 1},
+        "print(v.last_tick_turn)",
+        "finish(before)",
+    ]
+    outcome, archive = await stage.run(replies, id="job")
+    assert archive.end(outcome.run).result > 1, "a tick reached it behind its first reading"
+    await follows_its_record(stage, "job", outcome, 7)
