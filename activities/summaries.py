@@ -9,7 +9,6 @@ processes by a claim in the store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 from temporalio import activity
@@ -32,7 +31,7 @@ from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.values import Failed, ModelReply
-from runtime.context.excerpts import Count, fitting
+from runtime.context.excerpts import fitting
 from runtime.context.material import Material
 from runtime.context.sources import ReadResult, ReadStatus
 from runtime.projection.segments import Add, LayoutDelta
@@ -51,14 +50,10 @@ class SummaryActivities:
         store: ObjectStore,
         workspace: WorkspaceActivities,
         model: ModelActivities,
-        counter: Callable[[str], Count] = count_with,
-        times: Times | None = None,
     ) -> None:
         self._store = store
         self._workspace = workspace
         self._model = model
-        self._counter = counter
-        self._times = times or Times()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @activity.defn(name="summarise_source")
@@ -89,7 +84,7 @@ class SummaryActivities:
         ``summarise_source``.
         """
         [request] = batch.requests
-        count = self._counter(batch.encoding)
+        count = count_with(batch.encoding)
         members = await asyncio.to_thread(
             cache.members_of, self._store, batch.material, request, batch.summary_model
         )
@@ -123,9 +118,8 @@ class SummaryActivities:
         if await done():
             return await self._spent_before(batch, wanted, kind)
         info = activity.info()
-        claims = Claims(
-            self._store, wanted.key, f"{info.workflow_run_id}/{info.activity_id}", self._times
-        )
+        owner = f"{info.workflow_run_id}/{info.activity_id}"
+        claims = Claims(self._store, wanted.key, owner, Times())
         # The lock first: the tasks of this process need not look at the store while they wait.
         lock = self._locks.setdefault(wanted.key, asyncio.Lock())
         async with lock, claims.held(done) as mine:
@@ -150,7 +144,7 @@ class SummaryActivities:
     async def _ask(self, batch: ReadBatch, wanted: cache.Wanted, kind: str) -> ModelReply:
         if batch.key is None:
             raise ValueError("a summary is written for a job")
-        prompt = wanted.prompt(self._counter(batch.encoding))
+        prompt = wanted.prompt(count_with(batch.encoding))
         call = TurnCall(
             key=batch.key,
             turn=batch.turn,

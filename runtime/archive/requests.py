@@ -454,8 +454,7 @@ class RequestCache:
     job, and bounded in bytes; safe between threads.
     """
 
-    def __init__(self, most_bytes: int = _CACHE_BYTES) -> None:
-        self._most = most_bytes
+    def __init__(self) -> None:
         self._bytes = 0
         self._lock = Lock()
         self._requests: OrderedDict[str, Request] = OrderedDict()
@@ -482,7 +481,7 @@ class RequestCache:
             if len(own) > _EACH:
                 self._forget(own[0])
             # What was just put stays, however large it is.
-            while self._bytes > self._most and len(self._requests) > 1:
+            while self._bytes > _CACHE_BYTES and len(self._requests) > 1:
                 self._forget(next(iter(self._requests)))
 
     def forget(self, job: str) -> None:

@@ -56,13 +56,13 @@ def roles_in(text: str, named: str) -> Roles:
         ) from error
 
 
-def own_roles(environment: Mapping[str, str] | None = None) -> Roles | None:
+def own_roles() -> Roles | None:
     """The roles of this process by its environment; None: there are none, and it does everything.
 
     Raises:
         InputError: if the variable has no roles in it.
     """
-    text = (os.environ if environment is None else environment).get(VARIABLE, "")
+    text = os.environ.get(VARIABLE, "")
     return roles_in(text, VARIABLE) if text else None
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 
 from runtime.base.controls import clean
@@ -23,13 +23,10 @@ from workflows.messages import JobOutcome
 class LiveReporter(PlainReporter):
     """The table, with the jobs that ended as lines above it."""
 
-    def __init__(
-        self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._console = console or table_console()
-        self._clock = clock
-        self._board = Board(began=clock())
+        self._console = table_console()
+        self._board = Board(began=time.monotonic())
         self._live: Live | None = None
 
     def waiting(self, what: str) -> None:
@@ -87,4 +84,4 @@ class LiveReporter(PlainReporter):
 
     def _drawn(self) -> RenderableType:
         width, height = self._console.size
-        return self._board.drawn(width, height, self._clock())
+        return self._board.drawn(width, height, time.monotonic())

@@ -14,6 +14,8 @@ from runtime.projection.segments import Segment
 if TYPE_CHECKING:
     from runtime.cli.showing import ShownTurn
 
+_WORDS_CHARS = 80
+
 
 def segment_rows(turn: ShownTurn) -> list[dict[str, Any]]:
     """One row a segment.
@@ -57,15 +59,14 @@ def segments_text(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join([*lines, f"{len(rows)} segments, {total:,} tokens"])
 
 
-def first_words(segment: Segment, most: int = 80) -> str:
+def first_words(segment: Segment) -> str:
     """The segment's first line, or what it calls."""
-    from runtime.cli.text import one_line
+    from runtime.cli.text import one_line, shortened
 
     text = segment.text.lstrip().partition("\n")[0] or " ".join(
         call.arguments for call in segment.tool_calls
     )
-    text = one_line(text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return shortened(one_line(text), _WORDS_CHARS)
 
 
 def _bytes(place: list[int] | None) -> str:

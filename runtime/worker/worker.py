@@ -159,7 +159,6 @@ def make_limited_worker(
     concurrent: int | None,
     metered: Interceptor,
     *,
-    grace: timedelta = GRACE,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
     roles: Roles = EVERY,
@@ -177,7 +176,6 @@ def make_limited_worker(
         calls=min(concurrent or CALLS, CALLS),
         # The first of them hears what all others made of a call.
         outermost=[metered],
-        grace=grace,
         identity=identity,
     )
 
@@ -188,7 +186,6 @@ def make_queue_worker(
     queue: str,
     *,
     role: Role | None = None,
-    grace: timedelta = GRACE,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
 ) -> Worker:
@@ -200,7 +197,6 @@ def make_queue_worker(
         parts,
         parts.by_name if role is None else parts.of_roles[role],
         threads="queue",
-        grace=grace,
         identity=identity,
     )
 
@@ -214,7 +210,6 @@ def _activity_worker(
     threads: str,
     calls: int = CALLS,
     outermost: Sequence[Interceptor] = (),
-    grace: timedelta,
     identity: str | None,
 ) -> Worker:
     """A worker that does some of the activities of ``parts`` and nothing else, in ``threads`` of
@@ -227,7 +222,7 @@ def _activity_worker(
         activities=activities,
         activity_executor=_threads(calls, threads),
         max_concurrent_activities=calls,
-        graceful_shutdown_timeout=grace,
+        graceful_shutdown_timeout=GRACE,
         interceptors=[*outermost, *parts.of_activities],
         plugins=[SimplePlugin("holdfast.tools", run_context=parts.tools.open), Patience(client)],
         max_heartbeat_throttle_interval=HEARTBEAT_INTERVAL,
@@ -248,7 +243,6 @@ def role_workers(
     client: Client,
     store: ObjectStore,
     *,
-    grace: timedelta = GRACE,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
 ) -> RoleWorkers:
@@ -257,7 +251,7 @@ def role_workers(
     def make(role: Role, archive: str) -> Worker:
         queue = role_queue(role, archive)
         return make_queue_worker(
-            client, store, queue, role=role, grace=grace, allowed=allowed, identity=identity
+            client, store, queue, role=role, allowed=allowed, identity=identity
         )
 
     return RoleWorkers(store, make)
@@ -267,7 +261,6 @@ def limited_queues(
     client: Client,
     store: ObjectStore,
     *,
-    grace: timedelta = GRACE,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
     roles: Roles = EVERY,
@@ -278,7 +271,6 @@ def limited_queues(
         make_limited_worker,
         client,
         store,
-        grace=grace,
         allowed=allowed,
         identity=identity,
         roles=roles,
@@ -358,7 +350,6 @@ async def running_worker(
     store: ObjectStore,
     *,
     task_queue: str = TASK_QUEUE,
-    grace: timedelta = GRACE,
     limited: Sequence[str] = (),
 ) -> AsyncIterator[None]:
     """A worker that runs until the end of the block, and then drains; with others on the queues
@@ -376,13 +367,13 @@ async def running_worker(
     async with tidied(home), present(client, home) as identity, AsyncExitStack() as working:
         await asyncio.to_thread(warm_up, roles)
         archive = await asyncio.to_thread(archive_id, store)
-        queues = limited_queues(client, store, grace=grace, identity=identity, roles=roles)
-        others = role_workers(client, store, grace=grace, identity=identity)
+        queues = limited_queues(client, store, identity=identity, roles=roles)
+        others = role_workers(client, store, identity=identity)
         leaving = Leaving()
         working.push_async_callback(leaving.left)
         if Role.TURNS in roles:
             worker = make_worker(
-                client, store, task_queue=task_queue, grace=grace, identity=identity, roles=roles
+                client, store, task_queue=task_queue, identity=identity, roles=roles
             )
             await working.enter_async_context(worker)
         working.callback(leaving.leave, queues.close, others.close)

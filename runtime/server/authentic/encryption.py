@@ -163,13 +163,13 @@ def encryption_keys(environment: Mapping[str, str] | None = None) -> EncryptionK
     )
 
 
-def kms_keys(environment: Mapping[str, str] | None = None) -> dict[str, KmsKey]:
+def kms_keys() -> dict[str, KmsKey]:
     """The keys that KMS has wrapped, by their ids: where each is unwrapped.
 
     Raises:
         InputError: as ``encryption_keys``, but nothing is asked of KMS.
     """
-    lines, where = _lines(environment) or ([], "")
+    lines, where = _lines(os.environ) or ([], "")
     read = [(line[0], _parsed(line, where)) for line in lines]
     return {name: key.kms for name, key in read if isinstance(key, _Wrapped)}
 
