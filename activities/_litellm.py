@@ -38,6 +38,7 @@ from activities._unstreamed import fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
 from runtime.base.collector import loading
 from runtime.base.digests import canonical_json
+from runtime.base.spec.models import SCRIPTED
 from runtime.base.values import Usage
 from runtime.projection.messages import REASONING_ITEMS
 
@@ -262,7 +263,7 @@ def price(options: ModelOptions, usage: Any, tier: str | None = None) -> float:
 
     It is that of the ``tier`` of service that the reply says, else of the one that was asked for.
     """
-    if options.name.startswith(f"{_scripted.PROVIDER}/"):
+    if options.name.startswith(SCRIPTED):
         # litellm looks long for the price of what it does not know.
         return 0.0
     lite = library()

@@ -19,9 +19,10 @@ from activities._script import ScriptedReply, reply_to
 from runtime.archive.forms import Capture
 from runtime.base.digests import canonical_json
 from runtime.base.errors import InputError
+from runtime.base.spec.models import SCRIPTED
 from runtime.projection.replies import SCRIPT_CLOSE, SCRIPT_OPEN, TOOL_ARGUMENT, TOOL_NAME
 
-PROVIDER = "scripted"
+PROVIDER = SCRIPTED.removesuffix("/")
 PIECE = 64
 """Characters of a reply in one piece of its stream."""
 
@@ -52,7 +53,7 @@ async def pieces(
     captured = current.get()
     if captured is None:
         raise ScriptedError(400, "a scripted model is called by the model activity only")
-    request = {"model": f"{PROVIDER}/{file}", "messages": messages, **options}
+    request = {"model": f"{SCRIPTED}{file}", "messages": messages, **options}
 
     def answered() -> ScriptedReply:
         # Archived before the script is asked, as a request is before it is sent.

@@ -17,7 +17,7 @@ from activities._options import ModelOptions
 from activities.contracts import BUDGET_SHORT, Left
 from activities.prices import dearest, most_reply_of
 from runtime.base.plurals import counted
-from runtime.base.spec.models import Amount
+from runtime.base.spec.models import SCRIPTED, Amount
 from runtime.base.values import Failed
 
 LEAST_REPLY = 256
@@ -25,9 +25,6 @@ LEAST_REPLY = 256
 
 ASSUMED_REPLY = 32_000
 """The longest reply of a model of which the table says nothing."""
-
-_SCRIPTED = "scripted/"
-"""Models whose replies are as their script says, however long they may be."""
 
 _OWN_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 """The names of a reply's limit among litellm's arguments, the one that counts first."""
@@ -68,8 +65,9 @@ def in_budget(
             type=BUDGET_SHORT,
             non_retryable=True,
         )
-    # Unasked where nothing is short: the request stays as the job's options have it.
-    if room >= longest or options.name.startswith(_SCRIPTED):
+    # Unasked where nothing is short: the request stays as the job's options have it. And a script's
+    # replies are as long as it says.
+    if room >= longest or options.name.startswith(SCRIPTED):
         return options
     return options.model_copy(update={name: room})
 

@@ -35,10 +35,9 @@ from activities.contracts import (
 from activities.finish_contracts import FinishNotice
 from runtime.base.addresses import SCHEME
 from runtime.base.spec.finish import OnFinish
+from runtime.base.spec.models import SCRIPTED
 from runtime.base.spec.servers import ServerSpec
 from runtime.tools.allowed import NotAllowed, files_of, is_below
-
-SCRIPTED = "scripted/"
 
 _SHELL = "/bin/sh"
 _PLAIN = re.compile(r"[\w./@:,+ -]*")

@@ -15,6 +15,7 @@ from activities._litellm import cost_of, library
 from activities._options import ModelOptions
 from activities._packages import package_of
 from activities.prices import dearest, has_price, mode_of
+from runtime.base.spec.models import SCRIPTED
 from runtime.base.values import Usage
 
 _CALLED = frozenset({"chat", "responses", "completion"})
@@ -38,7 +39,7 @@ def faults(
     What this machine lacks (a key, a package) is told like any other fault, unless the model is
     called ``elsewhere``. Nobody is called. Imports litellm.
     """
-    if name.startswith("scripted/"):
+    if name.startswith(SCRIPTED):
         return []
     if name.endswith("/"):
         return [f"{name!r} names a provider and no model: write PROVIDER/MODEL"]
@@ -69,7 +70,7 @@ def is_priced(name: str, options: Mapping[str, Any]) -> bool:
     """Whether calls of the model have a price: its own in ``options``, or that of litellm's
     table. Imports litellm for the latter.
     """
-    if name.startswith("scripted/") or options.get("price") is not None:
+    if name.startswith(SCRIPTED) or options.get("price") is not None:
         return True
     return has_price(name) and (name.partition("/")[0] in _SIGN_IN or _is_booked(name))
 
@@ -85,8 +86,10 @@ def _is_booked(name: str) -> bool:
 
 
 def _unknown(name: str, lite: Any) -> str:
-    if name.endswith((".py", ".yaml", ".yml")):
-        return f"a model that is a file is written scripted/{name}"
+    if name.endswith((".py", ".yaml", ".yml", ".json")):
+        return f"a model that is a file is written {SCRIPTED}{name}"
+    if name == SCRIPTED.removesuffix("/"):
+        return f"a model that is a file is written {SCRIPTED}FILE"
     provider, slash, rest = name.partition("/")
     known = sorted(str(getattr(one, "value", one)) for one in lite.provider_list)
     close = difflib.get_close_matches(provider, known, n=1) if slash else []

@@ -156,12 +156,22 @@ def test_what_is_wrong_with_the_file_is_told_before_its_bucket(own_cli: CommandL
     assert (done.code, done.err) == (1, f"error: {told}")
 
 
-def test_a_script_without_its_prefix_is_told_as_one(own_cli: CommandLine) -> None:
+@pytest.mark.parametrize(
+    ("model", "written"),
+    [
+        ("replies.yaml", "scripted/replies.yaml"),
+        ("replies.json", "scripted/replies.json"),
+        ("scripted", "scripted/FILE"),
+    ],
+)
+def test_a_script_that_is_not_written_as_one_is_told(
+    own_cli: CommandLine, model: str, written: str
+) -> None:
     """``model: replies.yaml`` is a mistake about files, not about providers."""
     own_cli.write("replies.yaml", "- {code: finish(1)}")
-    file = own_cli.jobs("id: a, model: replies.yaml", batch="script")
+    file = own_cli.jobs(f"id: a, model: {model}", batch="script")
     done = own_cli("run", file, "--dry-run")
-    told = "jobs[0].model: a model that is a file is written scripted/replies.yaml"
+    told = f"jobs[0].model: a model that is a file is written {written}"
     assert (done.code, done.err) == (2, f"error: {file}:4: {told}\n")
 
 

@@ -24,6 +24,9 @@ from runtime.base.spec.shell_commands import matches, readings
 DEFAULT_CONCURRENCY = 8
 DEFAULT_CONTEXT_TOKENS = 60_000
 
+SCRIPTED = "scripted/"
+"""What the name of a model that is a file begins with; the file's path comes behind it."""
+
 NO_MODEL = "none"
 """In the place of a summary model's name: nothing is summed up."""
 
@@ -109,8 +112,7 @@ class ModelSettings(Spec):
     @property
     def script(self) -> str | None:
         """The absolute path of the script of a scripted model, else None."""
-        prefix, _, path = self.name.partition("/")
-        return path if prefix == "scripted" else None
+        return self.name.removeprefix(SCRIPTED) if self.name.startswith(SCRIPTED) else None
 
 
 class CondenserSpec(Spec):

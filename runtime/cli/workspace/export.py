@@ -253,8 +253,8 @@ def _trace(at: At, revision: str) -> dict[str, Any]:
 def _model(at: At, step: Step) -> str:
     """The model that was asked; of a scripted one not where its file is on some machine."""
     from runtime.archive.forms import Attempt
+    from runtime.base.spec.models import SCRIPTED
 
     attempt = Attempt.read(at.of.archive.objects.get(step.attempt.key, "attempt"))
     name = str(attempt.model.get("name", ""))
-    kind, _, rest = name.partition("/")
-    return f"{kind}/{Path(rest).name}" if kind == "scripted" else name
+    return f"{SCRIPTED}{Path(name).name}" if name.startswith(SCRIPTED) else name

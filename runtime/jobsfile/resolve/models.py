@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from runtime.base.quoted import shown
-from runtime.base.spec.models import NO_MODEL, ModelSettings
+from runtime.base.spec.models import NO_MODEL, SCRIPTED, ModelSettings
 from runtime.jobsfile.problems import Location, Problems
 from runtime.jobsfile.resolve.disk import Disk
 from runtime.jobsfile.resolve.options import check_options
 from runtime.jobsfile.written.models import WrittenModel
-
-SCRIPTED = "scripted/"
 
 
 def model_of(written: WrittenModel, at: Location, disk: Disk, problems: Problems) -> ModelSettings:
