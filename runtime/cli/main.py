@@ -21,6 +21,7 @@ import typer
 from runtime.base.characters import is_unicode
 from runtime.base.collector import begin_process
 from runtime.base.errors import HoldfastError, InputError, ObjectCorrupt, ObjectMissing, ReaderGone
+from runtime.base.unused import leave_out
 from runtime.cli import (
     approvals,
     approve,
@@ -244,6 +245,7 @@ def entry() -> NoReturn:
     # A command that reads an archive makes objects by the hundred thousand, none of them garbage:
     # by Python's default a tenth of its time goes into looking for some.
     begin_process()
+    leave_out()
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

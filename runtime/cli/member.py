@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from runtime.base.collector import loading
 from runtime.base.roles import roles_in
+from runtime.base.unused import leave_out
 from runtime.cli.main import entry
 from runtime.worker.crew import leave_with_parent
 from runtime.worker.nursery import forks
@@ -22,6 +23,7 @@ def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[2]))
     roles = roles_in(sys.argv[3], "roles")
     del sys.argv[1:4]
+    leave_out()
     # Elsewhere a fork may not use what the system's own libraries have begun.
     if sys.platform == "linux":
         # The processes load it again, and say what is wrong.

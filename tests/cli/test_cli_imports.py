@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,16 +96,32 @@ print(0, *built, file=sys.stderr)
 """The archive's forms whose validators are made by importing them."""
 
 
+WORKING = """
+import os, sys
+from runtime.cli.main import entry
+def told(code):
+    print(code, *(name for name, module in sys.modules.items() if module), file=sys.stderr)
+os._exit = told
+sys.argv[0] = "holdfast"
+entry()
+"""
+"""A command as the console script gives it: what ends the process tells what it has loaded."""
+
+
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An archive in a directory, with jobs that have ended."""
     return releases()[0].unpack(tmp_path_factory.mktemp("release"))[0]
 
 
-def imported(*arguments: str, program: str = PROGRAM) -> set[str]:
-    """The modules of a process that carried a command out."""
+def imported(*arguments: str, program: str = PROGRAM, **more: str) -> set[str]:
+    """The modules of a process that carried a command out, with ``more`` in its environment."""
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments],
+        env={**os.environ, **more},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     code, *names = done.stderr.splitlines()[-1].split()
     assert code == "0", done.stderr
@@ -141,6 +158,17 @@ def test_run_loads_no_worker_before_it_knows_that_there_is_work(tmp_path: Path) 
     jobs.write_text("jobs:\n  - {id: one, goal: Go., workspace: ., model: scripted/s.py}\n")
     names = imported(str(jobs), program=PLANNED)
     assert names & NOT_BEFORE_WORK == set()
+
+
+@pytest.mark.slow
+def test_a_check_of_models_loads_no_command_line_of_httpx(tmp_path: Path) -> None:
+    """It comes with click, rich and pygments, which a worker would have for nothing."""
+    jobs = tmp_path / "jobs.yaml"
+    jobs.write_text("jobs:\n  - {id: one, goal: Go., workspace: ., model: openai/gpt-4o}\n")
+    given = {"OPENAI_API_KEY": "none", "HOLDFAST_HOME": str(tmp_path / "home")}
+    names = imported("run", str(jobs), "--dry-run", program=WORKING, **given)
+    assert {"httpx", "litellm"} <= names
+    assert names & {"click", "httpx._main", "pygments", "rich"} == set()
 
 
 def test_no_value_is_prepared_before_it_is_used() -> None:
