@@ -32,6 +32,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.job import Job
     from workflows.answers import Live
     from workflows.messages import Origin
+    from workflows.patches import OUTLASTS, patched
 
 T = TypeVar("T")
 
@@ -148,11 +149,15 @@ class Moment:
 
     def reset(self) -> None:
         """A run was reset to here: the time since is not the job's, and a deadline after its start
-        goes on from where it stood.
+        goes on from where it stood; so does the batch's time, if that is over.
         """
+        ledger, now = self.job.ledger, workflow.time()
+        since = now - self.now
         # Where this task looked at the time before, it is in that gap.
-        since = workflow.time() - self.now
-        self.job.ledger.started += since if since > 0 else self.idle
+        since = since if since > 0 else self.idle
+        ledger.started += since
+        if ledger.until and patched(OUTLASTS):
+            ledger.outlast(now, since)
         self.now = workflow.time()
         self.unrecorded = 0.0
 

@@ -99,9 +99,14 @@ ASKED = "a-record-tells-of-ticks-that-were-asked-for"
 """What a statement of the record that is followed was told of a node's last tick, it is told again.
 """
 
+OUTLASTS = "a-replay-outlasts-its-batchs-time"
+"""A job that is reset when its batch's time is over has what it had left of that, and one that is
+given another deadline has that alone.
+"""
+
 AT_START = (
-    *(ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL),
-    *(OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD),
+    *(FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

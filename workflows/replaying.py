@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.comparing import Comparison
     from workflows.messages import Origin
     from workflows.moment import Moment
-    from workflows.patches import SLEPT, patched
+    from workflows.patches import OUTLASTS, SLEPT, patched
 
 
 class Replaying:
@@ -239,6 +239,9 @@ class Replaying:
         ledger = self._moment.job.ledger
         ledger.repeats = order is not None and order.follows and order.answers
         if order is not None and order.budget is not None:
+            other = order.budget.deadline not in {None, ledger.budget.deadline}
+            if ledger.until and other and patched(OUTLASTS):
+                ledger.until = ""
             ledger.budget = order.budget
 
     def _follow(self, record: RecordedTurn | None, *, goes_on: bool = False) -> None:

@@ -88,8 +88,9 @@ class Slices:
         """What the order of the run that goes on says."""
         # Once more: an answer that came since the last look would be lost with the run.
         self.look()
-        granted, refused = self._ledger.granted, self._ledger.refused
-        return {"granted": granted, "refused": refused, "asked": self._wish}
+        ledger = self._ledger
+        told = {"granted": ledger.granted, "refused": ledger.refused, "until": ledger.until}
+        return {**told, "asked": self._wish}
 
     async def ahead(self, turns: int) -> None:
         """Ask for another slice if this one comes to its end, and do not wait for it."""

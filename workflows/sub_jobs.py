@@ -164,7 +164,7 @@ class SubJobs:
             definition=digest_of(spec.model_dump(mode="json")),
             id=f"of {self._order.key}: {child.job}",
             routes=self._order.routes,
-            until=self._order.until,
+            until=self._moment.job.ledger.until,
             held=self.holding.told,
         )
 

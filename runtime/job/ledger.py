@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from runtime.base.dollars import dollars
@@ -277,6 +277,14 @@ class Ledger:
 
     def _batchs_deadline(self) -> float | None:
         return datetime.fromisoformat(self.until).timestamp() if self.until else None
+
+    def outlast(self, now: float, since: float) -> None:
+        """If the batch's time is over ``now``, the job has what it had left of it so many seconds
+        before.
+        """
+        end = self._batchs_deadline()
+        if end is not None and end <= now:
+            self.until = datetime.fromtimestamp(end + since, UTC).isoformat()
 
     def time_left(self, now: float) -> float:
         """Seconds that the job may go on at most from ``now`` on."""

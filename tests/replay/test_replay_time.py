@@ -4,7 +4,7 @@ no time ends.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from temporalio.api.enums.v1 import EventType
@@ -12,11 +12,14 @@ from temporalio.client import WorkflowHistory
 
 from activities.record import AfterRecord, RunName
 from runtime.base.spec.models import Budget
+from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from tests.replay.replays import fork_job, reexecution, replayed, rerun
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage, replayer
+from workflows.job import JobWorkflow
+from workflows.messages import JobOutcome
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -111,6 +114,41 @@ async def test_a_deadline_after_the_start_goes_on_from_where_it_stood(
     assert (again.status, again.turns) == (JobStatus.SUCCEEDED, len(statements))
     handle = stage.client.get_workflow_handle(stage.started[0], run_id=again.run)
     await replayer().replay_workflow(_reset_days_later(await handle.fetch_history(), 7))
+
+
+async def _under(stage: Stage, until: datetime) -> JobOutcome:
+    """The outcome of a job of a batch whose time is over then."""
+    order = stage.order(STATEMENTS, id="job").model_copy(update={"until": until.isoformat()})
+    stage.started.append(job_workflow_id(order.key))
+    handle = await stage.client.start_workflow(
+        JobWorkflow.run, order, id=stage.started[-1], task_queue=stage.queue
+    )
+    return await handle.result()
+
+
+async def test_a_batchs_time_that_is_over_goes_on_from_where_it_stood(stage: Stage) -> None:
+    """A job whose batch had a day has what it had left of that, taken back the next week."""
+    (stage.workspace / "a.txt").write_text("one\n")
+    first = await _under(stage, datetime.now(UTC) + timedelta(days=1))
+    assert first.status is JobStatus.SUCCEEDED
+    again, _ = await replayed(stage, "job", rerun(stage, "job", first.run, 3))
+    assert (again.status, again.turns) == (JobStatus.SUCCEEDED, len(STATEMENTS))
+    handle = stage.client.get_workflow_handle(stage.started[0], run_id=again.run)
+    await replayer().replay_workflow(_reset_days_later(await handle.fetch_history(), 7))
+
+
+async def test_a_job_that_its_batchs_time_ended_goes_on_by_another_deadline(stage: Stage) -> None:
+    """Of which the replay is told; without, it has nothing left of that time."""
+    (stage.workspace / "a.txt").write_text("one\n")
+    first = await _under(stage, datetime.fromisoformat(GONE))
+    over = f"the time of the batch's budget is over (since {GONE})"
+    assert (first.status, first.reason) == (JobStatus.BUDGET, over)
+    again, _ = await replayed(stage, "job", rerun(stage, "job", first.run, 1))
+    assert again.status is JobStatus.BUDGET
+    order = rerun(stage, "job", again.run, 1, budget=Budget(deadline=86_400.0))
+    on, _ = await replayed(stage, "job", order)
+    assert (on.status, on.turns) == (JobStatus.SUCCEEDED, len(STATEMENTS))
+    await replay_runs(stage.client, stage, "job")
 
 
 async def test_a_record_is_followed_behind_a_sleep(stage: Stage) -> None:
