@@ -265,6 +265,11 @@ class ContextGraph:
         """The workflow time of the next periodic tick; infinity if there is none."""
         return waits.next_due(self._store)
 
+    @property
+    def goes_by_time(self) -> bool:
+        """Whether what a tick comes to depends on its time."""
+        return waits.goes_by_time(self._store)
+
     def learn_names(self, names: Mapping[str, str]) -> None:
         """The statement's variables that hold handles, by name: summaries and deltas call nodes by
         them.

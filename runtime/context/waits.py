@@ -125,3 +125,10 @@ def next_due(store: NodeStore) -> float:
     running = (store.nodes[obj_id] for obj_id in store.index.running)
     times = (s.due_at() for s in running if isinstance(s, ViewState) and s.runs(FreqKind.PERIODIC))
     return min(times, default=float("inf"))
+
+
+def goes_by_time(store: NodeStore) -> bool:
+    """Whether what a tick comes to depends on its time: for a group too, which is not recomputed
+    before its interval is over.
+    """
+    return any(store.nodes[obj_id].runs(FreqKind.PERIODIC) for obj_id in store.index.running)

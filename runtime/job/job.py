@@ -443,11 +443,10 @@ class Job:
         self._deltas = (*self.sleeping.deltas, *self.graph.take_deltas())
         # The time is recorded only where some node goes by it: other ticks come to the same at any
         # time.
-        timed = self.graph.next_due() != float("inf")
         landed, slept = self._interim, self.sleeping.take()
         payloads = {"payloads": landed.payloads, "dropped": landed.dropped + slept.dropped}
         self._interim = slept.model_copy(
-            update={"at": self._tick_at if timed else None, **payloads}
+            update={"at": self._tick_at if self.graph.goes_by_time else None, **payloads}
         )
         self._nodes = self.graph.stored_states(changed_only=True)
 

@@ -15,7 +15,7 @@ from runtime.base.spec.models import Budget
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from tests.replay.replays import fork_job, reexecution, replayed, rerun
+from tests.replay.replays import follows_its_record, fork_job, reexecution, replayed, rerun
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage, replayer
 from workflows.job import JobWorkflow
@@ -172,6 +172,22 @@ async def test_a_record_is_followed_behind_a_sleep(stage: Stage) -> None:
     assert now.interim == was.interim
     handle = stage.client.get_workflow_handle(stage.started[0], run_id=again.run)
     await replayer().replay_workflow(_reset_days_later(await handle.fetch_history(), 7))
+
+
+async def test_a_group_that_waits_for_its_interval_is_recomputed_when_it_was(
+    stage: Stage,
+) -> None:
+    """A record tells the times of its ticks also where no view, but a group, goes by them."""
+    (stage.workspace / "a.txt").write_text("".join(f"line {n}\n" for n in range(40)))
+    replies = [
+        "a = view('a.txt', tokens=40)\ng = group(a, lod=0).Run(freq=('Periodic', 5))",
+        "a.SetPos(10)",
+        "a.SetPos(30)\nwait(6)",
+        "finish(g.text)",
+    ]
+    outcome, archive = await stage.run(replies, id="job")
+    assert "line 30" in archive.end(outcome.run).result, "it was due by then"
+    await follows_its_record(stage, "job", outcome, 4)
 
 
 async def test_a_frozen_replay_of_a_frozen_replay_has_the_same_clock(stage: Stage) -> None:
