@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +15,8 @@ from temporalio import activity
 
 from activities.contracts import Checked, CheckRequest, ToolRequest, ToolResult
 from activities.tools import ToolActivities
-from runtime.archive.stores import ObjectStore
-from runtime.archive.trees import Trees
-from runtime.sandbox.layers import remove_tree
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.checkout import Checkouts
 from runtime.workspace.checkouts.laying import lay, write_file
 
 CHECK = 690_000
@@ -31,8 +28,8 @@ MOST_REMARKS = 4_000
 class CheckActivities:
     """The activity ``check_result``."""
 
-    def __init__(self, store: ObjectStore, tools: ToolActivities) -> None:
-        self._trees = Trees(store)
+    def __init__(self, checkouts: Checkouts, tools: ToolActivities) -> None:
+        self._checkouts = checkouts
         self._tools = tools
 
     @activity.defn(name="check_result")
@@ -75,12 +72,13 @@ class CheckActivities:
     @contextmanager
     def _copy(self, version: str) -> Iterator[Path]:
         """A version's files in a directory of their own."""
-        # They have their modes, by which others might read them: nobody else comes to them.
-        closed = Path(tempfile.mkdtemp(prefix="holdfast-check-"))
-        directory = closed / "files"
-        try:
+        # They have their modes, by which others might read them: nobody else comes to them there,
+        # and what a worker that is killed leaves is deleted with the rest.
+        with self._checkouts.scratch("check-") as top:
+            directory = top / "files"
             directory.mkdir()
-            tree, trees = self._trees.tree(version), self._trees
+            trees = self._checkouts.trees
+            tree = trees.tree(version)
             lay(
                 directory,
                 Tree().difference(tree),
@@ -88,8 +86,6 @@ class CheckActivities:
                 lambda place, entry: write_file(place, entry, trees.content(entry)),
             )
             yield directory
-        finally:
-            remove_tree(closed)
 
 
 def checked_by(result: ToolResult) -> Checked:

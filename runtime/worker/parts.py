@@ -75,7 +75,8 @@ def make_parts(
     the role that has tools, none of it starts an MCP server.
     """
     store = tracing.traced(store)
-    versions = Versions(Checkouts(workspaces or state_home().workspaces, Trees(store)))
+    checkouts = Checkouts(workspaces or state_home().workspaces, Trees(store))
+    versions = Versions(checkouts)
     model, tools = ModelActivities(store, versions.forget), ToolActivities(store, allowed)
     servers = tools.hosts if Role.TOOLS in roles else None
     workspace = WorkspaceActivities(store=store, versions=versions, hosts=servers)
@@ -91,7 +92,7 @@ def make_parts(
             tools.call_tool,
             tools.list_servers,
             FinishActivities(store).tell_finish,
-            CheckActivities(store, tools).check_result,
+            CheckActivities(checkouts, tools).check_result,
             hands.change_workspace,
             workspace.read_sources,
         ],

@@ -18,10 +18,10 @@ from runtime.base.spec.models import ToolSpec
 from runtime.base.values import JobKey
 from runtime.trees.entries import file_entry
 from runtime.trees.tree import Tree
+from runtime.workspace.checkouts.checkout import Checkouts
 
 KEY = JobKey(batch="night", job="a")
 CHECKS = '''
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,9 @@ def check(result: Any, workspace: str) -> dict:
 
 def closed(result: Any, workspace: str) -> dict:
     """Whether others of the machine cannot come to the file, whatever its mode is."""
-    file, made = Path(workspace, "a.txt"), Path(tempfile.gettempdir())
-    ways = [way for way in file.parents if made in way.parents]
-    assert file.stat().st_mode & 0o777 == 0o666
-    return {"score": any(way.stat().st_mode & 0o077 == 0 for way in ways), "remarks": str(ways[-1])}
+    above = Path(workspace).parent
+    assert Path(workspace, "a.txt").stat().st_mode & 0o777 == 0o666
+    return {"score": above.stat().st_mode & 0o077 == 0, "remarks": str(above)}
 
 def broken(result: Any, workspace: str) -> float:
     """Raises."""
@@ -81,7 +80,7 @@ async def test_a_check_gets_files_that_are_nobody_elses(tmp_path: Path) -> None:
     tree = Tree().changed({"a.txt": file_entry(b"seven")})
     version = trees.write_base(tree, lambda path: b"seven").tree.version
     tools = ToolActivities(store)
-    checks = CheckActivities(store, tools)
+    checks = CheckActivities(Checkouts(tmp_path / "own", trees), tools)
     async with tools.open():
         one = request(tmp_path, "check", version=version)
         environment = ActivityEnvironment()
@@ -104,11 +103,14 @@ async def test_nobody_else_of_the_machine_comes_to_a_checks_files(tmp_path: Path
     tree = Tree().changed({"a.txt": file_entry(b"seven", 0o666)})
     version = Trees(store).write_base(tree, lambda path: b"seven").tree.version
     tools = ToolActivities(store)
+    checks = CheckActivities(Checkouts(tmp_path / "own", Trees(store)), tools)
     async with tools.open():
         one = request(tmp_path, "closed", version=version)
-        found = await ActivityEnvironment().run(CheckActivities(store, tools).check_result, one)
+        found = await ActivityEnvironment().run(checks.check_result, one)
     assert found.score == 1.0, found.remarks
-    assert not tmp_path.joinpath(found.remarks).exists()
+    # Where a worker looks for what one that was killed has left.
+    top = tmp_path.joinpath(found.remarks)
+    assert (top.parent, top.exists()) == (tmp_path / "own" / "running", False)
 
 
 async def test_a_check_that_raises_gives_no_score(tmp_path: Path) -> None:
@@ -116,7 +118,8 @@ async def test_a_check_that_raises_gives_no_score(tmp_path: Path) -> None:
     (tmp_path / "checks.py").write_text(CHECKS)
     store = MemoryStore()
     tools = ToolActivities(store)
+    checks = CheckActivities(Checkouts(tmp_path / "own", Trees(store)), tools)
     async with tools.open():
         one = request(tmp_path, "broken", workspace=str(tmp_path))
-        found = await ActivityEnvironment().run(CheckActivities(store, tools).check_result, one)
+        found = await ActivityEnvironment().run(checks.check_result, one)
     assert (found.score, found.remarks) == (None, "the check raised ValueError: no")
