@@ -38,6 +38,7 @@ from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
 from activities.contracts import BUDGET_SPENT, HAS_ROOM, TurnCall
+from activities.heartbeats import HEARTBEAT_SECONDS
 from activities.prices import prices_of
 from activities.rate_headers import tell
 from runtime.archive.allowed import allowed_headers, clean_model
@@ -60,9 +61,6 @@ from runtime.base.values import Failed, Usage
 from runtime.projection.messages import Marks
 from runtime.projection.prefix import prefix_of
 from runtime.projection.segments import Segment
-
-HEARTBEAT_SECONDS = 1.0
-"""How often a waiting call tells Temporal that it lives."""
 
 HELD_SECONDS = 600.0
 """How long a reply is held while the archive cannot be written; then the call is made again, as

@@ -13,10 +13,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from runtime.base.environment import environment
 from runtime.base.own_headers import own_headers
-from runtime.base.redaction.marks import keyless_mark
+from runtime.base.redaction.marks import MASK, keyless_mark
 from runtime.base.redaction.shapes import mask_shapes
-
-MASK = "[masked]"
 
 _NAME = re.compile(
     r"(key|token|secret|password|passwd|credentials?|authorization|auth|signature|sig"

@@ -19,6 +19,8 @@ from temporalio.worker import (
 )
 
 HEARTBEAT_SECONDS = 1.0
+"""How often an activity tells Temporal that it lives."""
+
 SPEAKS_FOR_ITSELF = frozenset({"call_model"})
 
 

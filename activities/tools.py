@@ -26,6 +26,7 @@ from activities._recorded_effects import NOT_RECORDED, recorded_value
 from activities.approvals import keep_decision, rejected
 from activities.bounds import not_allowed
 from activities.contracts import ServersListed, ServersQuestion, ToolRequest, ToolResult
+from activities.heartbeats import HEARTBEAT_SECONDS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.effect_classes import EffectClass
@@ -37,7 +38,6 @@ from runtime.tools.environment import named_secrets
 from runtime.tools.host import Asked, HostEnded, ToolHost, ToolHosts
 
 R = TypeVar("R")
-HEARTBEAT_SECONDS = 1.0
 MAX_THREADS = 64
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0

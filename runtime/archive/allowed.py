@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-MASK = "[masked]"
+from runtime.base.redaction.marks import MASK
 
 # An allow-list, since a provider's next secret header has a name that no deny-list knows.
 _HEADERS = frozenset(

@@ -64,7 +64,7 @@ from runtime.interpreter.executions import ExceptionInfo
 from runtime.interpreter.handles import HANDLE_TYPES, Handles
 from runtime.interpreter.host import Answer, Effect, Failure, Host, NotHandled, ReturnValue
 from runtime.interpreter.lowering import Lowered, lower
-from runtime.interpreter.objections import explained
+from runtime.interpreter.objections import MESSAGE_CHARS, explained
 from runtime.interpreter.processor_time import Stopwatch, watchdog
 from runtime.interpreter.session import Session
 from runtime.interpreter.supplied import pure
@@ -88,7 +88,6 @@ raises (``supplied/sources/_unknown.monty``).
 """
 _OURS = {name.rpartition(".")[2]: ours for ours, name in _AS_MONTY.items()}
 _NO_FUNCTIONS = frozenset({"All", OUTCOME_UNKNOWN})
-_MESSAGE_CHARS = 2_000
 _MEMORY_LIMIT = re.compile(
     r"memory limit exceeded: \d+ bytes > "
     rf"({pool.MAX_MEMORY_BYTES}|{pool.REPLAY_MEMORY_BYTES}) bytes"
@@ -557,7 +556,7 @@ class StatementRun:
         inner = error.exception()
         if isinstance(error, MontySyntaxError):
             return ExceptionInfo(
-                type="SyntaxError", message=output.bounded(str(error), _MESSAGE_CHARS)
+                type="SyntaxError", message=output.bounded(str(error), MESSAGE_CHARS)
             )
         trace = error.display() if hasattr(error, "display") else ""
         # The text has the name that the traceback has; the object is another where Python's class
@@ -570,8 +569,8 @@ class StatementRun:
         named = _OURS.get(named, named)
         return ExceptionInfo(
             type=named if named.isidentifier() else type(inner).__name__,
-            message=output.bounded(message, _MESSAGE_CHARS),
-            trace_summary=output.bounded(trace, _MESSAGE_CHARS),
+            message=output.bounded(message, MESSAGE_CHARS),
+            trace_summary=output.bounded(trace, MESSAGE_CHARS),
         )
 
     def _digest(self, recorded: Verdict | None) -> str:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 
 from runtime.base.host_trouble import host_trouble
 from runtime.base.os_values import ScanEntry, StatResult, virtual_path
+from runtime.trees.places import OUTSIDE
 from runtime.workspace.fingerprints import Identity
 from runtime.workspace.glob import Listed, listed_entries
 from runtime.workspace.scan import Child, Scan, ScanLimits, sorted_children
 from runtime.workspace.walk import (
-    OUTSIDE,
     READ,
     SPECIAL_KINDS,
     Absent,

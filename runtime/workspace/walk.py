@@ -26,6 +26,7 @@ from pathlib import Path
 
 from runtime.base.host_trouble import host_trouble
 from runtime.base.os_values import workspace_path
+from runtime.trees.places import MAX_LINKS, OUTSIDE
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 """How a file is opened that may be anything by now: neither a link nor a pipe holds us up."""
@@ -44,13 +45,9 @@ SPECIAL_KINDS = {
 }
 """What is neither a file nor a directory nor a link, by its bits."""
 
-MAX_LINKS = 40
-"""Links that one path may lead through, as in Linux."""
-
 MAX_LOOKUPS = 4096
 """Directory lookups that one path may cost; a hostile chain of links and ``..`` ends here."""
 
-OUTSIDE = "The path leads out of the workspace"
 GONE = "The workspace's own directory is missing"
 
 # A directory that may be entered and not listed can be walked through only with O_PATH.

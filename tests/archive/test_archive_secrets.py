@@ -6,12 +6,13 @@ import jsonschema
 import pytest
 from archive_jobs import eventful_job, rich_archive, segment, step_record
 
-from runtime.archive.allowed import MASK, allowed_headers, clean_model, clean_url
+from runtime.archive.allowed import allowed_headers, clean_model, clean_url
 from runtime.archive.container import unseal
 from runtime.archive.forms import Capture, NewAttempt, json_schemas
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 from runtime.base.errors import ObjectCorrupt
+from runtime.base.redaction.marks import MASK
 from runtime.projection.segments import Add, LayoutDelta
 
 KEY = "sk-THE-SECRET-KEY"

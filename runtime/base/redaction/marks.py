@@ -16,6 +16,8 @@ import re
 _MARK = r"\[masked:([A-Za-z0-9_.-]{1,100})(?::([0-9a-f]{16}))?\]"
 RAW_MARK = re.compile(_MARK.encode())
 MARK = re.compile(_MARK)
+MASK = "[masked]"
+"""In place of what not even its name is told of, as a part of a URL."""
 
 
 def mark_of(name: str, value: bytes, key: bytes) -> str:

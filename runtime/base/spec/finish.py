@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from runtime.base.redaction.marks import MASK
+
 VARIABLE = re.compile(r"\$(\{)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?(1)\})")
 """A webhook that the worker's environment has: what stands in the jobs file is its name alone."""
 
@@ -53,6 +55,6 @@ def masked_url(url: str) -> str:
         # The port is parsed only when it is asked for, and may be none.
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        return "[masked]"
+        return MASK
     where = f"{parts.scheme}://{host}{f':{port}' if port else ''}"
-    return where if parts.path in ("", "/") and not parts.query else f"{where}/[masked]"
+    return where if parts.path in ("", "/") and not parts.query else f"{where}/{MASK}"
