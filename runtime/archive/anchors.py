@@ -71,7 +71,7 @@ def run_anchors(
 
     ``witnesses`` are what Temporal's history holds of it, ``kept`` what a head does that was kept.
 
-    An object that is damaged vouches for nothing; ``verify_job`` reports it.
+    An object that is damaged vouches for nothing; ``examine_job`` reports it.
     """
     runs = [_of_run(archive, head, trusted, witnesses, kept) for head in _heads(archive)]
     return _with_earlier(archive, runs)

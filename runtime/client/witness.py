@@ -158,7 +158,7 @@ async def _take(
 
 def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
     """Where the archive says something else than Temporal's history, beside digests, which
-    ``verify_job`` compares.
+    ``examine_job`` compares.
     """
     known = {ref.key for ref in witness.refs}
     if witness.begun and archive.definition_key() is None:

@@ -24,7 +24,7 @@ class WrittenRetry(Written):
         max_length=3,
         description=(
             "What must have failed for that: the model's provider, a tool or the workspace, or"
-            " anything else (error)."
+            " anything else (error). Any of them if left out."
         ),
     )
     times: int = Field(
