@@ -315,9 +315,10 @@ def load(roles: Roles = EVERY) -> None:
 
 def warm_up(roles: Roles = EVERY) -> None:
     """Do what is slow the first time before any work comes: ``load``, and the first type check."""
-    load(roles)
+    # These first: they are processes of their own, and ``run`` is loading in another thread.
     if Role.TURNS in roles:
         _warm_interpreters()
+    load(roles)
     _leave_alone()
 
 
