@@ -108,7 +108,8 @@ def command(
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 4: the
     archive was removed while they ran; 130: interrupted.
     """
-    from runtime.jobsfile.load import load
+    with loading():
+        from runtime.jobsfile.load import load
 
     if from_archive and anew:
         raise InputError("--from-archive and --anew: give one of them")

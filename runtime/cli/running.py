@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore, folder_of
+from runtime.base.collector import loading
 from runtime.base.errors import HoldfastError, InputError
 from runtime.base.home import state_home
 from runtime.base.plurals import counted
@@ -297,10 +298,10 @@ def _load(batch: BatchSpec, store: ObjectStore) -> None:
     """
     if not _has_work(batch, store):
         return
-    from activities.model import warm
-
     # The worker loads it again, and says what is wrong.
-    with suppress(Exception):
+    with suppress(Exception), loading():
+        from activities.model import warm
+
         warm()
 
 
