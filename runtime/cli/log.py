@@ -70,12 +70,13 @@ def command(
     from runtime.cli.showing import tell_newest
     from runtime.cli.stores import archive_to_read
 
+    others = {"--run": run is not None, "--events": events, "--effects": effects}
+    if graph and (more := [option for option, is_on in others.items() if is_on]):
+        raise InputError(f"--graph draws all runs: it does not go with {' and '.join(more)}")
     objects = archive_to_read(store)
     name = find_job(objects, job)
     archive = JobArchive.of(objects, name)
     if graph:
-        if run is not None:
-            raise InputError("--graph draws all runs: it does not go with --run")
         _graph(str(name), archive, json)
         return
     log = _read(archive, str(name), run, events=events, effects=effects)

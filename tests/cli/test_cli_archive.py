@@ -390,6 +390,25 @@ def test_cost_counts_an_effect_where_it_was_done(read: Reader) -> None:
     assert spent("one") == (2, 4.0, 5, 3.875)
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--events"], "--events"),
+        (["--effects", "--events"], "--events and --effects"),
+        (["--run", "a"], "--run"),
+    ],
+)
+def test_a_graph_of_all_runs_goes_with_nothing_of_one(
+    read: Reader, more: list[str], told: str
+) -> None:
+    """It would be left out without a word."""
+    done = read("log", "licences", "--graph", *more)
+    assert (done.code, done.err) == (
+        2,
+        f"error: --graph draws all runs: it does not go with {told}\n",
+    )
+
+
 def test_an_export_is_json_lines(read: Reader) -> None:
     """Every turn is a line with its attempts, requests and response, also of the attempt that
     failed; effects stand between.
