@@ -104,9 +104,13 @@ OUTLASTS = "a-replay-outlasts-its-batchs-time"
 given another deadline has that alone.
 """
 
+REGROUPED = "a-group-that-a-sleep-recomputes-is-news"
+"""A tick of a sleeping job that recomputes a group is recorded, whatever it reads."""
+
 AT_START = (
-    *(OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD),
-    *(FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT),
+    *(ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE),
+    *(PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

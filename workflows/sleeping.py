@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import Stop
     from workflows.effects import Effects
     from workflows.moment import Moment
-    from workflows.patches import MARKS, patched
+    from workflows.patches import MARKS, REGROUPED, patched
     from workflows.preparing import Preparing
     from workflows.sub_jobs import SubJobs
 
@@ -134,6 +134,7 @@ class Asleep:
         if due:
             looked = self._effects.look(due, job.turn, state, marked=marked)
             results = (await self._moment.after(looked, lambda read: read.worked)).results
-        job.tick_asleep(results, at, marked=marked, repeated=repeated)
+        regrouped = patched(REGROUPED)
+        job.tick_asleep(results, at, marked=marked, repeated=repeated, regrouped=regrouped)
         if await self._prepare(at):
             await self._meet()

@@ -371,6 +371,12 @@ class ContextGraph:
         """
         return self._store.index.changed_since(clock)
 
+    def regrouped_since(self, clock: int) -> bool:
+        """Whether a group was recomputed after that moment: its interval runs from then on, also
+        where it shows what it did.
+        """
+        return any(obj_id in self._store.index.groups for obj_id in self.touched_since(clock))
+
     def has(self, obj_id: str) -> bool:
         """Whether there is such a node."""
         return obj_id in self._store.nodes

@@ -373,18 +373,21 @@ class Job:
         *,
         marked: bool = False,
         repeated: bool = False,
+        regrouped: bool = True,
     ) -> None:
         """A tick between two turns: what changed becomes events at once, and deltas when the job is
         awake.
 
-        ``marked`` tells that it read a view which a mark called behind. A ``repeated`` sleep ends
-        as recorded.
+        ``marked`` tells that it read a view which a mark called behind, ``regrouped`` whether a
+        group that it recomputes is news. A ``repeated`` sleep ends as recorded.
         """
+        before = self.graph.clock
         self.graph.apply_tick_asleep(
             results, turn=self.turn, now=self._tick_at, also=self.sleeping.looking
         )
         self._take_graph_events()
-        self.sleeping.ticked(self.graph, results, now, marked=marked, repeated=repeated)
+        news = marked or (regrouped and self.graph.regrouped_since(before))
+        self.sleeping.ticked(self.graph, results, now, news=news, repeated=repeated)
 
     def recorded_payloads(self, interim: Interim) -> tuple[tuple[str, int, int], ...]:
         """What the tick that comes next, of the turn or of the sleep before it, applied in the

@@ -217,17 +217,17 @@ class Sleeping:
         results: Sequence[ReadResult],
         now: float,
         *,
-        marked: bool,
+        news: bool,
         repeated: bool,
     ) -> None:
         """Take the tick's readings, which the graph has: the wait is over if a node that was waited
         for has changed.
 
-        That one of them was ``marked`` as behind, and is no more, is news too. A ``repeated`` sleep
-        ends as recorded.
+        There may be ``news`` beside them: a view that was marked as behind and is no more, a group
+        that was recomputed. A ``repeated`` sleep ends as recorded.
         """
         state = self._asleep()
-        new = marked or any(result.status is not ReadStatus.UNCHANGED for result in results)
+        new = news or any(result.status is not ReadStatus.UNCHANGED for result in results)
         # What was applied is news as well, though nothing that was read had changed.
         new |= any(tick == len(state.news) for tick, *_ in state.payloads)
         changes = {

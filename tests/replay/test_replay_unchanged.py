@@ -95,3 +95,22 @@ async def test_the_turn_at_which_it_was_read_last_without_news(stage: Stage, fre
     outcome, archive = await stage.run(replies, id="job")
     assert archive.end(outcome.run).result > 1, "a tick reached it behind its first reading"
     await follows_its_record(stage, "job", outcome, 7)
+
+
+async def test_a_group_that_a_sleep_recomputed_without_a_reading(stage: Stage) -> None:
+    """Its interval was over at a tick that found the other view as it was: a record has that tick,
+    for the interval runs from it on.
+    """
+    (stage.workspace / "a.txt").write_text("".join(f"line {n}\n" for n in range(40)))
+    (stage.workspace / "b.txt").write_text("b\n")
+    replies = [
+        "a = view('a.txt', tokens=40)\nb = view('b.txt').Run(freq=('Periodic', 0.5))\n"
+        "g = group(a, lod=1).Run(freq=('Periodic', 3))",
+        "a.SetPos(5)",
+        "a.SetPos(10)\nwait(8)",
+        "print(g.text)\na.SetPos(20)\nwait(2)",
+        "print(g.text)",
+        "finish(g.text)",
+    ]
+    outcome, _ = await stage.run(replies, id="job")
+    await follows_its_record(stage, "job", outcome, 6)
