@@ -18,7 +18,6 @@ from runtime.base.spec.finish import OnFinish
 from runtime.base.spec.models import Budget, ToolSpec
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
-from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 from tests.servers.handled import handled
@@ -65,13 +64,19 @@ async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(
     batch = await stage.submit(order, concurrency=1)
     job = stage.client.get_workflow_handle(job_workflow_id(order.key))
 
-    async def runs() -> bool:
-        return await describe(stage.client, job.id) is not None
+    async def is_heard() -> bool:
+        """Whether the batch has had a task since the start: before that it takes the run for none
+        of its own.
+        """
+        history = await batch.fetch_history()
+        started = events_of(history, "CHILD_WORKFLOW_EXECUTION_STARTED")
+        tasks = events_of(history, "WORKFLOW_TASK_COMPLETED")
+        return bool(started) and tasks[-1].event_id > started[0].event_id
 
     async def runs_anew() -> bool:
         return (await job.describe()).run_id != first
 
-    await eventually(runs, "the job is started")
+    await eventually(is_heard, "the batch hears that the job is started")
     first = (await job.describe()).run_id or ""
     rerun = Submission(
         jobs=(order.model_copy(update={"definition": "e"}),),
