@@ -28,9 +28,9 @@ from runtime.tools.schemas import Schema, method_stub
 from runtime.tools.session import never_called, told, wrong_arguments, wrong_result
 from tests.eventually import alive, eventually
 from tests.servers.hostile_mcp import SECRET
+from tests.servers.server_calls import KEY, call_of
 
 HOSTILE = Path(__file__).parents[1] / "servers" / "hostile_mcp.py"
-KEY = JobKey(batch="b", job="j")
 
 Call = Callable[..., Awaitable[ToolResult]]
 
@@ -77,18 +77,8 @@ async def call(worker: ToolActivities, spec: ServerSpec) -> Call:
 
     async def call(name: str, *, seconds: float = 60.0, **arguments: Any) -> ToolResult:
         number = arguments.pop("effect", None)
-        request = ToolRequest(
-            key=KEY,
-            turn=3,
-            effect=next(numbers) if number is None else number,
-            tool=name,
-            search_path="",
-            kwargs=arguments,
-            often=tools[name].effect,
-            timeout=seconds,
-            server=spec,
-            digest=tools[name].digest,
-        )
+        effect = next(numbers) if number is None else number
+        request = call_of(spec, tools[name], effect=effect, kwargs=arguments, timeout=seconds)
         return await ActivityEnvironment().run(worker.call_tool, request)
 
     return call
@@ -506,17 +496,7 @@ async def test_a_server_that_asks_something_first_is_not_called_again(
     (tmp_path / "modern").touch()
     (listing,) = await listed(worker, spec)
     pay = next(tool for tool in listing.tools if tool.tool == "pay")
-    request = ToolRequest(
-        key=KEY,
-        turn=3,
-        effect=1,
-        tool="pay",
-        search_path="",
-        kwargs={"how": "ask"},
-        often=pay.effect,
-        server=spec,
-        digest=pay.digest,
-    )
+    request = call_of(spec, pay, effect=1, kwargs={"how": "ask"})
     result = await ActivityEnvironment().run(worker.call_tool, request)
     assert result.error_type == "OutcomeUnknown"
     assert "the server bad asked something before it would answer" in result.error_message

@@ -11,16 +11,15 @@ import httpx2
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts import ServersQuestion, ToolRequest, ToolResult
+from activities.contracts import ServersQuestion, ToolResult
 from activities.tools import ToolActivities
 from runtime.archive.stores import MemoryStore
 from runtime.base.spec.servers import ServerSpec
-from runtime.base.values import JobKey
 from runtime.tools.http import BETWEEN, HttpClient
 from tests.eventually import eventually
 from tests.servers.hostile_http import WRONGS, HostileHttp, hostile_http
+from tests.servers.server_calls import KEY, call_of
 
-KEY = JobKey(batch="b", job="j")
 SAID = {
     "drop": "the server web said: ",
     "hang": "web.hang did not answer within 0.3 seconds",
@@ -67,17 +66,8 @@ async def calling(spec: ServerSpec) -> AsyncIterator[Call]:
         tools = {tool.tool: tool for tool in listed.listings[0].tools}
 
         async def call(name: str, effect: int, seconds: float | None = None) -> ToolResult:
-            request = ToolRequest(
-                key=KEY,
-                turn=3,
-                effect=effect,
-                tool=name,
-                search_path="",
-                often=tools[name].effect,
-                timeout=seconds or SECONDS.get(name, 60.0),
-                server=spec,
-                digest=tools[name].digest,
-            )
+            timeout = seconds or SECONDS.get(name, 60.0)
+            request = call_of(spec, tools[name], effect=effect, timeout=timeout)
             return await ActivityEnvironment().run(worker.call_tool, request)
 
         yield call

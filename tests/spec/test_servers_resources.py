@@ -14,19 +14,18 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities._resources import ServerResources
-from activities.contracts import ReadBatch, ServersQuestion, ToolRequest
+from activities.contracts import ReadBatch, ServersQuestion
 from activities.record import EffectName, RunName
 from activities.tools import ToolActivities
 from activities.workspace import WorkspaceActivities
 from runtime.archive.stores import MemoryStore
 from runtime.base.spec.servers import ServerListing, ServerSpec
-from runtime.base.values import JobKey
 from runtime.context.contract import contract_text
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 from tests.servers.hostile_http import hostile_http
+from tests.servers.server_calls import KEY, call_of
 
 HOSTILE = Path(__file__).parents[1] / "servers" / "hostile_mcp.py"
-KEY = JobKey(batch="b", job="j")
 GUIDE = "# First\n\nsome words\n\n## Second\n\nmore words\n"
 
 Read = Callable[..., Awaitable[ReadResult]]
@@ -217,16 +216,7 @@ async def test_a_server_that_repeats_its_token_is_masked(
     with hostile_http() as server:
         spec = ServerSpec(name="web", url=server.url, token="WEB_WORD")
         (tool,) = (one for one in (await listed_by(tools, spec)).tools if one.tool == "echo")
-        call = ToolRequest(
-            key=KEY,
-            turn=1,
-            effect=0,
-            tool="echo",
-            search_path="",
-            often=tool.effect,
-            server=spec,
-            digest=tool.digest,
-        )
+        call = call_of(spec, tool, turn=1)
         called = await ActivityEnvironment().run(tools.call_tool, call)
         workspace = WorkspaceActivities(hosts=tools.hosts, store=MemoryStore())
         batch = ReadBatch(
