@@ -161,11 +161,12 @@ def _without_repositories(tree: Tree, *, git: bool) -> Tree:
 def _without_refused_links(tree: Tree) -> Tree:
     """A tree without links that no repository can hold, each of which is told."""
     from runtime.trees.entries import shown
+    from runtime.workspace.git.objects import LINK_REFUSED
     from runtime.workspace.git.repository import refused_links
 
     refused = refused_links(tree)
     for path in refused:
-        note(f"{escaped(shown(path))} is left out: git takes no link that is called .gitmodules")
+        note(f"{escaped(shown(path))} is left out: {LINK_REFUSED}")
     return tree.changed(dict.fromkeys(refused))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from runtime.archive.trees import Trees
 from runtime.base.visible import escaped
 from runtime.trees.entries import Entry, Kind, shown
 from runtime.trees.tree import Tree
-from runtime.workspace.git.objects import git_mode, is_own, is_refused, scratch
+from runtime.workspace.git.objects import LINK_REFUSED, git_mode, is_own, is_refused, scratch
 
 _LETTERS = {
     DeltaStatus.ADDED: "A",
@@ -202,8 +201,8 @@ def _untold(old: Tree, new: Tree, *, patch: bool) -> Iterator[str]:
         was, told = old.get(path), shown(path)
         if patch and any(map(is_own, path.split("/"))):
             yield f"{told} is left out: git takes nothing that is in a .git"
-        elif patch and is_refused(posixpath.basename(path), entry or was):
-            yield f"{told} is left out: git takes no link that is called .gitmodules"
+        elif patch and is_refused(path, entry or was):
+            yield f"{told} is left out: {LINK_REFUSED}"
         elif entry is None:
             gone = [path, *(place for place, _ in old.under(path))]
             yield from (

@@ -40,10 +40,15 @@ def is_own(name: str) -> bool:
     return _OWN_ON_NTFS.fullmatch(_PASSED_OVER.sub("", name)) is not None
 
 
-def is_refused(name: str, entry: Entry | None) -> bool:
-    """Whether git refuses the whole tree or patch that has this ``entry`` by this name: also for a
-    link that is called ``.gitmodules``, which it would follow.
+LINK_REFUSED = "git takes no link that is called .gitmodules"
+"""Why a link is left out."""
+
+
+def is_refused(path: str, entry: Entry | None) -> bool:
+    """Whether git refuses the whole tree or patch that has this ``entry`` by the last name of its
+    path: also for a link that is called ``.gitmodules``, which it would follow.
     """
+    name = path.rpartition("/")[2]
     if is_own(name):
         return True
     is_link = entry is not None and entry.kind is Kind.LINK

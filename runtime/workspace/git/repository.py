@@ -99,8 +99,7 @@ def without_repositories(tree: Tree) -> Tree:
 
 def refused_links(tree: Tree) -> list[str]:
     """The links of a tree without ``.git``s that git refuses for their names."""
-    names = ((path, path.rpartition("/")[2], entry) for path, entry in tree.under())
-    return [path for path, name, entry in names if is_refused(name, entry)]
+    return [path for path, entry in tree.under() if is_refused(path, entry)]
 
 
 def repositories_in(paths: Iterable[str]) -> list[str]:
