@@ -124,6 +124,11 @@ def is_side_run(run: str) -> bool:
     return "~" in run
 
 
+def main_run(run: str) -> str:
+    """The run that a side run is beside; of any other, itself."""
+    return run.partition("~")[0]
+
+
 def is_side_run_of(name: str, run: str) -> bool:
     """Whether ``name`` is a side run of ``run``."""
     return name.startswith(side_run(run, ""))

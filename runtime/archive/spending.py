@@ -244,7 +244,7 @@ class _Spending:
         return self._frozen[run]
 
     def _add(self, turn: TurnKey, usage: Usage, cost: float) -> None:
-        self._used[_run_of(turn)] += Failed(usage=usage, cost_usd=cost)
+        self._used[keys.main_run(turn.run)] += Failed(usage=usage, cost_usd=cost)
         self._cost += cost
         self._counted["unreported"] += not usage.reported
         for name in _TOKENS:
@@ -267,7 +267,7 @@ class _Spending:
         for turn, others in self._turns.items():
             for race in others.paid_beside():
                 self._add(turn, race.usage, race.cost_usd)
-            self._used[_run_of(turn)] += (in_vain := others.spent_on_nothing())
+            self._used[keys.main_run(turn.run)] += (in_vain := others.spent_on_nothing())
             nothing += in_vain
         if not self._damaged:
             nothing += sum(map(self.untold, self._archive.ended_runs()), Failed())
@@ -301,11 +301,6 @@ class _Spending:
             return Failed()
         cost = max(round(end.cost_usd - used.cost_usd, 9), 0.0)
         return Failed(usage=Usage(**more, reported=False), cost_usd=cost)
-
-
-def _run_of(turn: TurnKey) -> str:
-    """The run of a turn; of one beside it, the run that it is beside."""
-    return turn.run.partition("~")[0]
 
 
 def _ends(archive: JobArchive, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
