@@ -158,7 +158,7 @@ class Moment:
         ledger.started += since
         if ledger.until and patched(OUTLASTS):
             ledger.outlast(now, since)
-        self.now = workflow.time()
+        self.now = now
         self.unrecorded = 0.0
 
     def left(self, held: str = "") -> Left:
