@@ -167,7 +167,7 @@ async def test_a_job_that_is_asked_between_two_tasks_goes_on_at_the_next(
         )
         # Behind the one with which a job falls asleep.
         await eventually(lambda: timers("STARTED", 2), "the job sleeps")
-    # Beside one task: a worker that comes begins with one of them.
+    # Beside one task: a worker that comes begins with one of them, most times.
     asking = [
         asyncio.create_task(handle.query("progress", rpc_timeout=timedelta(seconds=10)))
         for _ in range(8)

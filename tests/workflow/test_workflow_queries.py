@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 TURNS = 12
 QUERIES = 8
-"""Beside one task: a worker that comes begins with one of them."""
+"""Beside one task: a worker that comes begins with one of them, most times."""
 
 Handle = WorkflowHandle[JobWorkflow, JobOutcome]
 
