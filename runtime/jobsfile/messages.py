@@ -64,7 +64,9 @@ def describe(error: ErrorDetails, root: type[BaseModel]) -> str:
     if kind in _BOUNDS:
         key, text = _BOUNDS[kind]
         got = f"{len(value)} items" if isinstance(value, list | dict) else shown(value)
-        return f"expected {text.format(shown(value))} {context[key]:g}, got {got}"
+        bound = context[key]
+        told = str(bound) if isinstance(bound, int) else f"{bound:g}"
+        return f"expected {text.format(shown(value))} {told}, got {got}"
     if kind == "literal_error":
         return f"expected {context['expected']}, got {shown(value)}"
     if kind == "string_pattern_mismatch":

@@ -68,7 +68,7 @@ TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
         (
             f"budget: {{turns: {10**299}}}",
             (
-                "jobs[0].budget.turns: expected a number of at most 1e+12, got a number of more"
+                "jobs[0].budget.turns: expected a number of at most 1000000000000, got a number of more"
                 " than 60 digits"
             ),
         ),
