@@ -80,7 +80,7 @@ class _Child:
         self._channel = channel
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="tool")
         self._loop = asyncio.new_event_loop()
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, asyncio.Task[Outcome]] = {}
         self._unwanted: set[int] = set()
 
     def serve(self) -> None:
@@ -145,12 +145,17 @@ class _Child:
         return None
 
     def _begin(self, number: int, running: Coroutine[Any, Any, Outcome]) -> None:
-        async def run() -> None:
-            outcome = await running
-            self._tell(number, "outcome", outcome.plain())
+        task = self._tasks[number] = self._loop.create_task(running)
+        task.add_done_callback(lambda done: self._ends(number, done))
+        # The wish may have come before the task.
+        if number in self._unwanted:
+            task.cancel()
 
-        task = self._tasks[number] = self._loop.create_task(run())
-        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+    def _ends(self, number: int, done: asyncio.Task[Outcome]) -> None:
+        del self._tasks[number]
+        # One that was cancelled before its first step has no outcome of its own.
+        outcome = GAVE_UP if done.cancelled() else done.result()
+        self._tell(number, "outcome", outcome.plain())
 
     def _cancel(self, number: int) -> None:
         if number in self._tasks:
