@@ -4,7 +4,6 @@ between.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -19,9 +18,10 @@ from functools import partial
 from pathlib import Path
 
 from runtime.sandbox import inside, supervise
-from runtime.sandbox.command import Command, Finished, Place, SandboxFailed
+from runtime.sandbox.command import Command, Finished, Limits, Place, SandboxFailed
 from runtime.sandbox.following import readable, run
 from runtime.sandbox.process_groups import ProcessGroup
+from runtime.sandbox.starting import starting
 from runtime.sandbox.system import described
 from runtime.sandbox.watching import Watch, descendants
 
@@ -67,9 +67,11 @@ class _Started:
     stderr: int
     status: int
     lifeline: int
-    watch: Watch | None
-    over_fd: int | None
     group: ProcessGroup | None
+    limits: Limits
+    written: tuple[Path, ...]
+    watch: Watch | None = None
+    over_fd: int | None = None
 
     def over(self) -> bool:
         """See ``Running``."""
@@ -86,7 +88,12 @@ class _Started:
             return ""
 
     def let_go(self) -> None:
-        """See ``Started``: it runs by now."""
+        """See ``Started``: it runs by now, and is watched from here on."""
+        if sys.platform == "linux":
+            pid = self.process.pid
+            self.over_fd = os.pidfd_open(pid)
+            proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.watch = Watch(self.limits, proc, descendants(pid), written=self.written)
 
     def kill(self) -> None:
         """See ``Running``."""
@@ -118,26 +125,23 @@ class _Started:
 
 def _start(command: Command, place: Place, home: Path) -> _Started:
     assert place.directory is not None
-    with contextlib.ExitStack() as theirs:
-
-        def pipe(*, ours: int) -> tuple[int, int]:
-            ends = os.pipe()
-            theirs.callback(os.close, ends[1 - ours])
-            return ends[ours], ends[1 - ours]
+    with starting() as start:
 
         def handed(data: bytes) -> int:
-            file = theirs.enter_context(tempfile.TemporaryFile())
+            file = start.its.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 closed there
             file.write(data)
             file.seek(0)
             return file.fileno()
 
         script = home / "command"
         script.write_bytes(command.shell.encode("utf-8", "surrogateescape"))
-        status, told = pipe(ours=0)
-        lifeline, theirs_alive = pipe(ours=1)
-        stdout, out = pipe(ours=0)
-        stderr, err = pipe(ours=0)
+        status, told = start.pipe(ours=0)
+        lifeline, theirs_alive = start.pipe(ours=1)
+        stdout, out = start.pipe(ours=0)
+        stderr, err = start.pipe(ours=0)
         group = ProcessGroup.made(command.limits.beyond_processes)
+        if group is not None:
+            start.ours.callback(group.remove)
         order = handed(json.dumps(_order(command, place, home, script, group)).encode())
         descriptors = (order, theirs_alive, told)
         process = subprocess.Popen(
@@ -151,15 +155,12 @@ def _start(command: Command, place: Place, home: Path) -> _Started:
             # Ctrl-C is for the worker, which ends the command in its own way.
             start_new_session=True,
         )
-    watch = over = None
     written = [place.directory, home]
     if place.setup is not None and place.setup_writable:
         written.append(place.setup)
-    if sys.platform == "linux":
-        over = os.pidfd_open(process.pid)
-        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        watch = Watch(command.limits, proc, descendants(process.pid), written=tuple(written))
-    return _Started(process, stdout, stderr, status, lifeline, watch, over, group)
+    return _Started(
+        process, stdout, stderr, status, lifeline, group, command.limits, tuple(written)
+    )
 
 
 def _order(

@@ -38,6 +38,7 @@ from runtime.sandbox.command import (
 from runtime.sandbox.following import readable, run
 from runtime.sandbox.layers import fit_in_a_mount
 from runtime.sandbox.process_groups import ProcessGroup
+from runtime.sandbox.starting import starting
 from runtime.sandbox.watching import Watch, listed
 
 GO = "/run/holdfast/go"
@@ -244,23 +245,18 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
     """bubblewrap, with everything that it is told in files without a name: the command, and its
     environment, are in no list of processes.
     """
-    with contextlib.ExitStack() as theirs:
+    with starting() as start:
 
         def handed(data: bytes) -> int:
             descriptor = _memory_file(data)
-            theirs.callback(os.close, descriptor)
+            start.its.callback(os.close, descriptor)
             return descriptor
 
-        def pipe(*, ours: int) -> tuple[int, int]:
-            ends = os.pipe()
-            theirs.callback(os.close, ends[1 - ours])
-            return ends[ours], ends[1 - ours]
-
-        status, told = pipe(ours=0)
-        go, gate = pipe(ours=1)
-        word, heard = pipe(ours=1)
-        stdout, out = pipe(ours=0)
-        stderr, err = pipe(ours=0)
+        status, told = start.pipe(ours=0)
+        go, gate = start.pipe(ours=1)
+        word, heard = start.pipe(ours=1)
+        stdout, out = start.pipe(ours=0)
+        stderr, err = start.pipe(ours=0)
         files = {
             "/etc/passwd": handed(system.PASSWD.encode()),
             "/etc/group": handed(system.GROUP.encode()),
@@ -273,7 +269,7 @@ def _start(binary: Path, command: Command, place: Place) -> _Started:
 
         def opened(path: str) -> int:
             passed.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-            theirs.callback(os.close, passed[-1])
+            start.its.callback(os.close, passed[-1])
             return passed[-1]
 
         options = [*_options(command, place, files, opened), "--json-status-fd", str(told)]
