@@ -22,7 +22,7 @@ from temporalio.worker import Worker
 from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
-from runtime.base.errors import ServerError
+from runtime.base.errors import ArchiveError, ServerError
 from runtime.base.home import state_home
 from runtime.base.roles import EVERY, MEMO, VARIABLE, Role, Roles
 from runtime.base.spec.limits import QUEUES, is_of, role_of
@@ -146,6 +146,9 @@ class BatchWorkers:
         except RPCError as error:
             self.tell(f"the server does not answer ({error.message}); asking again")
             return
+        except ArchiveError as error:
+            self.tell(f"the archive does not answer ({error}); asking again")
+            return
         await self._stop(self._running.keys() - batches.keys())
         for queue, (_, task) in self._running.items():
             if task.done():
@@ -223,7 +226,12 @@ class BatchWorkers:
             self.tell(f"not working on batch {queue.removeprefix(batch_queue(''))}: {reason}")
 
     async def _replayed(self, own: str, batches: Mapping[str, OpenBatch]) -> dict[str, OpenBatch]:
-        """The batches that have ended, but for a job of this archive that was reset or forked."""
+        """The batches that have ended, but for a job of this archive that was reset or forked.
+
+        Raises:
+            RPCError: if the server does not answer.
+            ArchiveError: if the archive cannot be read.
+        """
         replayed: dict[str, OpenBatch] = {}
         limited: dict[str, set[str]] = {}
         # Left out in the question: else each look would go through all open jobs of large batches.
@@ -257,13 +265,14 @@ class BatchWorkers:
     def _archive_with(self, workflow_id: str, own: str) -> str:
         """This archive's name if it has the job; a batch does not tell its jobs what its archive
         is.
+
+        Raises:
+            ArchiveError: if the archive cannot be read.
         """
         key = job_key(workflow_id)
-        return (
-            own
-            if key is not None and JobArchive.of(self.store, key).definition() is not None
-            else ""
-        )
+        # By its key: one that is damaged is here, too.
+        here = key is not None and JobArchive.of(self.store, key).definition_key() is not None
+        return own if here else ""
 
     def _start(self, batch: OpenBatch) -> None:
         if batch.queue in self._running:
