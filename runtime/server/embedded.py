@@ -293,8 +293,9 @@ async def _keep(home: Home, first: ServerInfo) -> None:
                     if not before:
                         _log.warning("the embedded Temporal server died and is started again")
                     await _ensure(home, used=True)
-        # It is tried again: whoever waits for the server is told by it that it does not answer.
-        except ServerError as error:
+        # It is tried again: whoever waits for the server is told by it that it does not answer. So
+        # is a host in trouble, as one without a descriptor left.
+        except (ServerError, OSError) as error:
             trouble = str(error)
         if trouble != before and trouble:
             _log.error("%s", trouble)

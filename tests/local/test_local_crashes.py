@@ -217,6 +217,24 @@ async def test_server_that_dies_in_use_is_started_again(home: Home) -> None:
                     await asyncio.sleep(0.1)
 
 
+async def test_a_user_outlasts_trouble_of_the_host(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who could not look after the server for a moment, as where no file could be opened, says so
+    and starts it again once it can; leaving, it ends the server.
+    """
+    lock = home.server / "start.lock"
+    async with server_in_use(home) as first:
+        # A file that cannot be opened, for whoever it is.
+        lock.rename(lock.with_suffix(".kept"))
+        lock.mkdir()
+        await kill(home, first)
+        await eventually(lambda: str(lock) in caplog.text, "the word about the lock")
+        lock.rmdir()
+        await eventually(lambda: is_serving(home), "another server")
+    assert not local_process.is_alive(home)
+
+
 async def test_a_port_that_is_taken_while_the_server_is_dead_is_waited_for(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
