@@ -17,6 +17,7 @@ from activities._once import CallClaim, held_claim, held_result
 from activities.bounds import not_allowed
 from activities.commands import Commands
 from activities.contracts import ToolRequest, ToolResult, WorkspaceChange
+from activities.tools import FIRST_PAUSE, LONGEST_PAUSE
 from runtime.archive.job import JobArchive
 from runtime.base.effect_classes import EffectClass
 from runtime.base.errors import InputError
@@ -69,7 +70,8 @@ class WorkspaceTools:
             if result.error_type is None or retry == call.retries:
                 return result, version
             # Not a sleep: who cancels the call need not wait for the pause.
-            stop.wait(min(0.5 * 2**retry, 60.0))
+            if stop.wait(min(FIRST_PAUSE * 2**retry, LONGEST_PAUSE)):
+                raise InterruptedError("the call is not wanted any more")
         raise AssertionError("a last try returns")
 
     def _check(self, call: ToolRequest, stop: threading.Event) -> None:

@@ -43,6 +43,12 @@ def fails(*, workspace: Path) -> None:
     (workspace / "half").write_text(str((workspace / "half").exists()))
     raise ValueError("no")
 
+@tool(workspace=True, retries=1)
+def fails_and_counts(*, workspace: Path) -> None:
+    with (Path(__file__).parent / "called").open("a") as file:
+        file.write("x")
+    raise ValueError("no")
+
 @tool(workspace=True, effect="once")
 def ends(*, workspace: Path) -> None:
     (workspace / "half").write_text("half")
@@ -146,6 +152,22 @@ async def test_each_try_begins_with_the_version_before(worker: OnFiles) -> None:
     told = await worker.call("fails", retries=2)
     assert (told.error_type, told.error_message) == ("ValueError", "no")
     assert worker.files(told.version) == {"half": b"False"}
+
+
+@pytest.mark.slow
+async def test_a_call_that_is_cancelled_between_two_tries(
+    worker: OnFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not made again."""
+    monkeypatch.setattr("activities.workspace_tools.FIRST_PAUSE", 60.0)
+    activity = ActivityEnvironment()
+    calling = asyncio.ensure_future(worker.call("fails_and_counts", retries=1, activity=activity))
+    idle = worker.tools.hosts._idle
+    await eventually(lambda: any(idle.values()), "the first try is over")
+    activity.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert (worker.path / "called").read_text() == "x"
 
 
 @pytest.mark.slow
