@@ -253,6 +253,9 @@ class ToolActivities:
         limit = None if isinstance(tools, str) else CONNECT_SECONDS
         try:
             frame = await self._answer(asked, None, limit)
+        except asyncio.CancelledError:
+            host.give_up(asked)
+            raise
         except HostEnded as error:
             return {"gone": f"its process {error} before the call"}
         except TimeoutError:

@@ -64,7 +64,8 @@ class Asked:
     answer: Future[dict[str, Any]] = field(default_factory=Future)
     begun_at: float | None = None
     """By the clock of ``time.monotonic``."""
-    blocks: bool = False
+    blocks: bool = True
+    """Whether nothing cancels it: until it begins, its module may be being imported."""
     given_up: bool = False
 
     @property
@@ -82,8 +83,6 @@ class ToolHost:
     def __init__(
         self, of: str | ServerSpec, secrets: Sequence[str] = (), allowed: Sequence[Path] = ()
     ) -> None:
-        # What a server was asked for, and does not answer, it may be busy with.
-        self._blocks = isinstance(of, ServerSpec)
         self._numbers = itertools.count(1)
         self._asked: dict[int, Asked] = {}
         self._lock = threading.Lock()
@@ -130,8 +129,7 @@ class ToolHost:
 
     def describe(self, target: str) -> Asked:
         """Ask for the ``spec`` of a tool."""
-        # Its module is imported, which cannot be cancelled either.
-        return self._ask({"do": "describe", "target": target}, blocks=True)
+        return self._ask({"do": "describe", "target": target})
 
     def call(self, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Asked:
         """Ask for the ``outcome`` of a call.
@@ -166,8 +164,8 @@ class ToolHost:
             self._closed = True
         self._kill()
 
-    def _ask(self, frame: dict[str, Any], *, blocks: bool = False) -> Asked:
-        asked = Asked(next(self._numbers), blocks=blocks or self._blocks)
+    def _ask(self, frame: dict[str, Any]) -> Asked:
+        asked = Asked(next(self._numbers))
         with self._lock:
             if self._ended:
                 asked.answer.set_exception(self._reason(asked))

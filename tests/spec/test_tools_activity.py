@@ -20,6 +20,7 @@ from activities.contracts import ToolRequest, ToolResult
 from activities.tools import ToolActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
+from runtime.base.effect_classes import EffectClass
 from runtime.base.values import JobKey
 from runtime.tools.calls import MAX_RESULT_BYTES
 from tests.eventually import alive, eventually
@@ -441,6 +442,37 @@ async def test_it_beats_and_can_be_cancelled(
         await until(tools, "unwound")
         assert alive(pid)
     assert list(store.list("b/")) == []
+
+
+IMPORTS_FOR_EVER = """
+import os, pathlib, threading
+(pathlib.Path(__file__).parent / f"started-{os.getpid()}").touch()
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("often", [EffectClass.ONCE, EffectClass.IDEMPOTENT])
+async def test_it_is_cancelled_while_its_module_is_imported(
+    activities: ToolActivities, call: Call, tools: str, often: EffectClass
+) -> None:
+    """However long that takes: the process ends, and the next call is made in another."""
+    (Path(tools) / "waits.py").write_text(IMPORTS_FOR_EVER)
+    environment = ActivityEnvironment()
+    request = ToolRequest(
+        key=JobKey(batch="b", job="j"),
+        turn=3,
+        effect=0,
+        tool="waits:f",
+        search_path=tools,
+        often=often,
+    )
+    running = asyncio.ensure_future(environment.run(activities.call_tool, request))
+    pid = int((await until(tools, "started-*")).name.partition("-")[2])
+    environment.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await gone(pid)
+    assert (await call("process", effect=1)).value != pid
 
 
 async def test_a_process_with_a_blocked_call_ends_with_its_last_other_one(

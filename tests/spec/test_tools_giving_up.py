@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runtime.tools.calls import GAVE_UP
 from runtime.tools.host import Asked, ToolHost
+from tests.cli.command_line import wait_for
+from tests.eventually import SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -42,14 +42,6 @@ async def slow(here: str) -> str:
 """``blocks`` holds the event loop of all coroutines, as one that computes does."""
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something, for ten seconds at most."""
-    end = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_given_up_before_its_first_step(tmp_path: Path) -> None:
     """A coroutine that had begun, and waited for another to let the event loop go, is told as given
     up: its process takes further calls.
@@ -62,16 +54,16 @@ def test_given_up_before_its_first_step(tmp_path: Path) -> None:
             return host.call(f"mine:{name}", [str(tmp_path)], {})
 
         blocking = call("blocks")
-        until((tmp_path / "blocked").exists)
+        wait_for((tmp_path / "blocked").exists, "the event loop is held")
         slow = call("slow")
-        until(lambda: slow.begun)
+        wait_for(lambda: slow.begun, "the call has begun")
         host.give_up(slow)
         # Behind the wish, which has arrived by then.
         behind = host.describe("mine:slow")
-        behind.answer.result(timeout=10)
+        behind.answer.result(timeout=SECONDS)
         (tmp_path / "go").touch()
-        assert blocking.answer.result(timeout=10)["outcome"]["value"] == "went"
-        assert slow.answer.result(timeout=10)["outcome"] == GAVE_UP.plain()
+        assert blocking.answer.result(timeout=SECONDS)["outcome"]["value"] == "went"
+        assert slow.answer.result(timeout=SECONDS)["outcome"] == GAVE_UP.plain()
         assert host.takes_calls
     finally:
         host.close()
@@ -84,11 +76,13 @@ def test_given_up_while_its_arguments_are_checked(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(TOOLS)
     host = ToolHost(str(tmp_path))
     try:
+        # Its process stays for another one's sake.
+        host.call("mine:slow", [str(tmp_path)], {})
         asked = host.call("mine:checked", [str(tmp_path)], {})
-        until((tmp_path / "blocked").exists)
+        wait_for((tmp_path / "blocked").exists, "the event loop is held")
         host.give_up(asked)
-        host.describe("mine:slow").answer.result(timeout=10)
+        host.describe("mine:slow").answer.result(timeout=SECONDS)
         (tmp_path / "go").touch()
-        assert asked.answer.result(timeout=10)["outcome"] == GAVE_UP.plain()
+        assert asked.answer.result(timeout=SECONDS)["outcome"] == GAVE_UP.plain()
     finally:
         host.close()
