@@ -117,7 +117,7 @@ def _row(one: Limited) -> dict[str, Any]:
 
 def _words(row: dict[str, Any]) -> str:
     parts = [
-        f"{row[key]:,g} {words}"
+        f"{_number(row[key])} {words}"
         for key, words in (
             ("requests_per_minute", "calls a minute"),
             ("tokens_per_minute", "tokens a minute"),
@@ -125,11 +125,15 @@ def _words(row: dict[str, Any]) -> str:
         )
         if row[key] is not None
     ]
-    now = (
-        "not bounded" if row["rate_per_minute"] is None else f"{row['rate_per_minute']:g} a minute"
-    )
+    rate = row["rate_per_minute"]
+    now = "not bounded" if rate is None else f"{_number(rate)} a minute"
     used = (
         "" if row["tokens_per_call"] is None else f", {row['tokens_per_call']:,.0f} tokens a call"
     )
     slowed = "" if row["slowed_until"] is None else f"; slowed until {row['slowed_until']}"
     return f"{', '.join(parts)}; now {now}{used}{slowed}"
+
+
+def _number(number: float) -> str:
+    """``2,000,000``, ``0.5``: in all its digits."""
+    return f"{number:,.15g}"

@@ -9,6 +9,10 @@ import sys
 
 import pytest
 
+from runtime.base.spec.models import Limit
+from runtime.cli.limits import _row, _say_all
+from runtime.client.limits import Limited
+from runtime.server.rates import Account
 from tests.cli.command_line import (
     DEADLINE,
     ROOT,
@@ -114,3 +118,26 @@ def test_limits_that_were_changed_leave_no_open_job_behind(cli: CommandLine, now
     cli.write("go", "")
     done = cli.finished(cli.start("run", cli.jobs(job, batch=batch, head=now)))
     assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("limit", "rate", "told"),
+    [
+        (
+            Limit(requests_per_minute=0.5, tokens_per_minute=2_000_000),
+            1_234_567.25 / 60,
+            "0.5 calls a minute, 2,000,000 tokens a minute; now 1,234,567.25 a minute",
+        ),
+        (
+            Limit(tokens_per_minute=12_345_678, concurrent=2),
+            None,
+            "12,345,678 tokens a minute, 2 at a time; now not bounded",
+        ),
+    ],
+)
+def test_a_limit_is_told_in_all_its_digits(
+    capsys: pytest.CaptureFixture[str], limit: Limit, rate: float | None, told: str
+) -> None:
+    """However many: accounts have millions of tokens a minute."""
+    _say_all([_row(Limited("model:openai/*@archive", Account(limit=limit), rate))])
+    assert capsys.readouterr().out == f"openai/*  {told}\n"
