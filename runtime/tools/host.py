@@ -127,6 +127,12 @@ class ToolHost:
                 asked.given_up for asked in self._asked.values()
             )
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process is gone."""
+        with self._lock:
+            return self._ended
+
     def describe(self, target: str) -> Asked:
         """Ask for the ``spec`` of a tool."""
         return self._ask({"do": "describe", "target": target})
@@ -267,7 +273,10 @@ class ToolHosts:
     allowed: Sequence[Path] = ()
     _hosts: dict[str, ToolHost] = field(default_factory=dict)
     _idle: dict[str, list[ToolHost]] = field(default_factory=dict)
-    _retired: list[ToolHost] = field(default_factory=list)
+    _retired: set[ToolHost] = field(default_factory=set)
+    """Those that live beside the ones of ``of``: lent, idle, or with calls in flight and no new
+    ones.
+    """
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, tools: str | ServerSpec, secrets: Sequence[str] = ()) -> ToolHost:
@@ -279,7 +288,9 @@ class ToolHosts:
             host = self._hosts.get(name)
             if host is None or not host.takes_calls:
                 if host is not None:
-                    self._retired.append(host)
+                    self._retired.add(host)
+                # Not kept once they are gone: servers may break a connection any number of times.
+                self._retired = {one for one in self._retired if not one.has_ended}
                 host = self._hosts[name] = self._started(tools, secrets)
             return host
 
@@ -291,10 +302,10 @@ class ToolHosts:
                 host = idle.pop()
                 if host.takes_calls:
                     return host
-                self._retired.remove(host)
+                self._retired.discard(host)
             host = self._started(search_path, secrets)
             # A lent one stands among those from the start, so that ``close`` ends it as well.
-            self._retired.append(host)
+            self._retired.add(host)
             return host
 
     def give_back(self, host: ToolHost, search_path: str, secrets: Sequence[str] = ()) -> None:
@@ -304,8 +315,8 @@ class ToolHosts:
             kept = host.takes_calls and host in self._retired and len(idle) < MOST_IDLE
             if kept:
                 idle.append(host)
-            elif host in self._retired:
-                self._retired.remove(host)
+            else:
+                self._retired.discard(host)
         if not kept:
             host.close()
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from runtime.base.errors import InputError
-from runtime.tools.host import TRIES, ToolHost, describe_tool
+from runtime.tools.host import TRIES, HostEnded, ToolHost, ToolHosts, describe_tool
+from tests.eventually import SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -244,3 +245,20 @@ def test_a_module_that_ends_its_process_is_told(tmp_path: Path) -> None:
     told = why("mine:f", write(tmp_path, mine=text))
     assert told == "importing 'mine' failed: its process ended with exit code 3"
     assert len(list(tmp_path.glob("*.was"))) == 1
+
+
+def test_processes_that_are_gone_are_not_kept(tmp_path: Path) -> None:
+    """A worker of weeks may start any number of them, one after another."""
+    search_path, hosts = (
+        write(tmp_path, mine="import os\ndef f() -> None: os._exit(3)\n"),
+        ToolHosts(),
+    )
+    try:
+        for _ in range(3):
+            host = hosts.of(search_path)
+            with pytest.raises(HostEnded):
+                host.call("mine:f", [], {}).answer.result(timeout=SECONDS)
+        assert hosts.of(search_path) is not host
+        assert hosts._retired == set()
+    finally:
+        hosts.close()
