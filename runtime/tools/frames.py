@@ -55,7 +55,7 @@ class Channel:
             raise Broken(f"a frame of {length} bytes did not come")
         try:
             frame = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Broken(str(error)) from error
         if not isinstance(frame, dict):
             raise Broken("a frame is an object")
