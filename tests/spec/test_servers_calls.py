@@ -29,6 +29,7 @@ from runtime.tools.session import never_called, told, wrong_arguments, wrong_res
 from tests.eventually import alive, eventually
 from tests.servers.hostile_mcp import SECRET
 from tests.servers.server_calls import KEY, call_of
+from tests.still_clock import still_until
 
 HOSTILE = Path(__file__).parents[1] / "servers" / "hostile_mcp.py"
 
@@ -384,7 +385,11 @@ async def test_calls_and_their_results(call: Call) -> None:
 )
 async def test_it_ends_a_call(call: Call, tmp_path: Path, name: str, said: str) -> None:
     """The call is an error, is archived as such and not made again; the next one is answered."""
-    first = await call(name, effect=7, seconds=0.3 if name == "hang" else 60.0)
+    if name == "hang":
+        with still_until(tools, lambda: calls(tmp_path) == [name]):
+            first = await call(name, effect=7, seconds=0.3)
+    else:
+        first = await call(name, effect=7)
     kind = "TimeoutError" if name == "hang" else "RuntimeError"
     assert (first.error_type, first.error_message) == (kind, said)
     assert await call(name, effect=7) == first
@@ -454,7 +459,11 @@ async def test_a_call_made_at_most_once_whose_end_nobody_told(
     call: Call, tmp_path: Path, how: str
 ) -> None:
     """A tool that says nothing of its effects is called once, whatever comes of it."""
-    result = await call("pay", how=how, effect=1, seconds=0.3 if how == "hang" else 60.0)
+    if how == "hang":
+        with still_until(tools, lambda: calls(tmp_path) == ["pay"]):
+            result = await call("pay", how=how, effect=1, seconds=0.3)
+    else:
+        result = await call("pay", how=how, effect=1)
     assert result.error_type == "OutcomeUnknown"
     assert result.error_message.startswith("pay() was called at ")
     assert await call("pay", how=how, effect=1) == result

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities import tools
 from activities.contracts import ServersQuestion, ToolResult
 from activities.tools import ToolActivities
 from runtime.archive.stores import MemoryStore
@@ -19,6 +20,7 @@ from runtime.tools.http import BETWEEN, HttpClient
 from tests.eventually import eventually
 from tests.servers.hostile_http import WRONGS, HostileHttp, hostile_http
 from tests.servers.server_calls import KEY, call_of
+from tests.still_clock import still_until
 
 SAID = {
     "drop": "the server web said: ",
@@ -77,7 +79,8 @@ async def calling(spec: ServerSpec) -> AsyncIterator[Call]:
 @pytest.mark.parametrize("name", WRONGS)
 async def test_it_ends_a_call(call: Call, server: HostileHttp, name: str) -> None:
     """The call is an error, and the next one is answered."""
-    result = await call(name, 0)
+    with still_until(tools, lambda: name in server.called):
+        result = await call(name, 0)
     assert result.error_message.startswith(SAID[name])
     assert (await call("well", 1)).value == "well"
     assert server.called == [name, "well"]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities import _resources
 from activities._resources import ServerResources
 from activities.contracts import ReadBatch, ServersQuestion
 from activities.record import EffectName, RunName
@@ -24,6 +25,7 @@ from runtime.context.contract import contract_text
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 from tests.servers.hostile_http import hostile_http
 from tests.servers.server_calls import KEY, call_of
+from tests.still_clock import still_until
 
 HOSTILE = Path(__file__).parents[1] / "servers" / "hostile_mcp.py"
 GUIDE = "# First\n\nsome words\n\n## Second\n\nmore words\n"
@@ -170,12 +172,14 @@ async def test_a_server_that_hangs_is_asked_once_in_a_reading(
     """What else the same activity wants of it fails at once; another activity gets an answer."""
     hasty = spec.model_copy(update={"timeout": 1.0})
     resources = ServerResources(tools.hosts, (hasty,))
-    for name in ("hang", "guide.md"):
-        with pytest.raises(TimeoutError, match="the server docs did not answer in time"):
-            await asyncio.to_thread(resources.read, "docs", f"notes://{name}")
+    with still_until(_resources, (tmp_path / "calls").exists):
+        for name in ("hang", "guide.md"):
+            with pytest.raises(TimeoutError, match="the server docs did not answer in time"):
+                await asyncio.to_thread(resources.read, "docs", f"notes://{name}")
     assert (tmp_path / "calls").read_text() == "read notes://hang\n"
     later = ServerResources(tools.hosts, (hasty,))
-    found = await asyncio.to_thread(later.read, "docs", "notes://guide.md")
+    with still_until(_resources, lambda: False):
+        found = await asyncio.to_thread(later.read, "docs", "notes://guide.md")
     assert found.data == GUIDE.encode()
 
 

@@ -10,6 +10,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+import activities.tools
 from activities.contracts import ToolRequest, ToolResult
 from activities.tools import ToolActivities
 from holdfast import InputError, tool
@@ -20,6 +21,7 @@ from runtime.base.values import JobKey
 from runtime.jobsfile.changes import changes, definition_digest
 from tests.eventually import alive, eventually
 from tests.spec.conftest import FullStore, Load, Refuse
+from tests.still_clock import still_until
 
 pytestmark = pytest.mark.slow
 
@@ -190,7 +192,8 @@ async def test_wrong_arguments_are_not_tried_again(call: Call, tools: Path) -> N
 
 async def test_a_timeout_ends_the_process_and_what_it_started(call: Call, tools: Path) -> None:
     """It is an error of the call; a call beside it goes on, since it has a process of its own."""
-    result = await call("slow", 600.0, timeout=0.2)
+    with still_until(activities.tools, lambda: bool(list(tools.glob("child-*")))):
+        result = await call("slow", 600.0, timeout=0.2)
     assert result == ToolResult(
         error_type="TimeoutError",
         error_message="it took more than its 0.2 seconds, and its process was ended",
@@ -278,7 +281,8 @@ async def test_once_a_call_that_was_cut_off_is_an_unknown_outcome(
     call: Call, tools: Path, name: str, args: tuple[str, ...], seconds: float | None, how: str
 ) -> None:
     """What it had done when its process ended nobody knows."""
-    result = await call(name, *args, often="once", timeout=seconds)
+    with still_until(activities.tools, lambda: runs(tools) == 1):
+        result = await call(name, *args, often="once", timeout=seconds)
     assert result.error_type == "OutcomeUnknown"
     assert f"): {how}. It may" in result.error_message
     assert await call(name, *args, often="once", timeout=seconds) == result
