@@ -84,10 +84,17 @@ class CommandLine:
         code = main([str(argument) for argument in arguments])
         return Done(code, *self.capture.readouterr())
 
-    def start(self, *arguments: str | Path, **environment: str) -> Forked:
-        """Give a command in a process of its own, the head of its own group."""
+    def start(
+        self,
+        *arguments: str | Path,
+        before: Callable[[], None] | None = None,
+        **environment: str,
+    ) -> Forked:
+        """Give a command in a process of its own, the head of its own group, which does something
+        ``before``.
+        """
         variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-        process = piped([*map(str, arguments)], self.path, variables)
+        process = piped([*map(str, arguments)], self.path, variables, before)
         self.processes.append(process)
         return process
 

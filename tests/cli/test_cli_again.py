@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.cli.command_line import CommandLine, gated, script, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, gated, script, wait_for
 
 pytestmark = pytest.mark.server
 
@@ -30,7 +30,7 @@ def test_what_was_to_be_started_anew_is_started_by_the_command_that_resumes(
     though no worker is there.
     """
     cli.write("f.py", FAILS)
-    jobs = [f"id: f{n}, model: scripted/f.py" for n in range(3)]
+    jobs = [f"id: f{n}, model: scripted/f.py, {UNHURRIED}" for n in range(3)]
     file = cli.jobs(*jobs, batch="anew", head="concurrency: 1")
     assert cli("run", file).code == 1
     cli.write("f.py", gated(cli.path / "gate"))

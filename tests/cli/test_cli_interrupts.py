@@ -19,10 +19,12 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore, open_store
 from runtime.base.home import Home
 from runtime.base.roles import Role
+from runtime.base.workflow_ids import batch_workflow_id
 from runtime.cli import following
 from runtime.server.connection import Connection
 from runtime.server.process import is_alive
 from runtime.server.target import Target
+from runtime.worker import worker
 from tests.cli.command_line import (
     ROOT,
     UNHURRIED,
@@ -32,6 +34,7 @@ from tests.cli.command_line import (
     script,
     wait_for,
 )
+from tests.cli.temporal_cli import history
 
 pytestmark = pytest.mark.server
 
@@ -41,8 +44,9 @@ def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: Com
     turn is taken twice.
     """
     cli.write("fast.yaml", script("finish('done')"))
-    cli.write("slow.py", counting(6, 0.5))
-    slow = "model: scripted/slow.py"
+    # More turns than it takes until it has heard of the end.
+    cli.write("slow.py", counting(9_000, 0.5))
+    slow = f"model: scripted/slow.py, {UNHURRIED}"
     jobs = ("id: fast, model: scripted/fast.yaml", f"id: slow, {slow}", f"id: waits, {slow}")
     file = cli.jobs(*jobs, batch="drain", head="concurrency: 1")
     resume = f"holdfast run {file}"
@@ -73,7 +77,7 @@ def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: Com
     )
     assert (other.code, cli.turns("drain", "slow")) == (0, taken)
 
-    cli.write("slow.py", counting(6, 19))
+    cli.write("slow.py", counting(9_000, 600))
     process = cli.start("run", file)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -89,16 +93,19 @@ def test_the_first_drains_the_second_stops_and_the_same_command_resumes(cli: Com
     assert process.wait() == 130
     assert process.stderr.readline() == f"stopped at once; to go on with the jobs: {resume}\n"
 
-    cli.write("slow.py", counting(6, 0))
+    turns = taken + 3
+    cli.write("slow.py", counting(turns, 0))
     again = cli("run", file)
     assert again.code == 0
     assert again.out.startswith(f"batch drain: 1 done, 1 resumed at turn {taken + 1}, 1 new (")
-    assert {'drain/fast: "done"', "drain/slow: 6", "drain/waits: 6"} <= set(again.out.splitlines())
+    ends = {'drain/fast: "done"', f"drain/slow: {turns}", f"drain/waits: {turns}"}
+    assert ends <= set(again.out.splitlines())
     archive = cli.archive("drain", "slow")
     (run,) = archive.runs()
-    assert [step.turn for step in archive.steps()] == [1, 2, 3, 4, 5, 6, 7]
-    attempts = [len(archive.attempts(run, turn)) for turn in range(1, 8)]
-    assert attempts == [2 if turn == taken + 1 else 1 for turn in range(1, 8)]
+    all_turns = list(range(1, turns + 2))
+    assert [step.turn for step in archive.steps()] == all_turns
+    attempts = [len(archive.attempts(run, turn)) for turn in all_turns]
+    assert attempts == [2 if turn == taken + 1 else 1 for turn in all_turns]
 
 
 @pytest.mark.slow
@@ -107,8 +114,8 @@ def test_the_second_leaves_no_server_that_nobody_uses(cli: CommandLine, processe
     """Whether the jobs are worked on in this process or in others."""
     home = Home(cli.path / "own")
     home.path.mkdir(mode=0o700)
-    cli.write("slow.py", counting(6, 19))
-    file = cli.jobs("id: a, model: scripted/slow.py", batch="left")
+    cli.write("slow.py", counting(6, 600))
+    file = cli.jobs(f"id: a, model: scripted/slow.py, {UNHURRIED}", batch="left")
     process = cli.start("run", file, "--workers", processes, HOLDFAST_HOME=str(home.path))
     archive = JobArchive(open_store(str(home.archive)), "left", "a")
     wait_for(lambda: bool(archive.runs()) and archive.in_flight() is not None, "a call", process)
@@ -123,7 +130,8 @@ def test_the_second_leaves_no_server_that_nobody_uses(cli: CommandLine, processe
 
 def test_a_terminal_that_is_closed_lets_calls_in_flight_end(cli: CommandLine) -> None:
     """They are paid for. What the system and the shell send, one each, is no second wish."""
-    cli.write("slow.py", counting(2, 15))
+    # As long until it hears of the end as from there to when nobody waits any more.
+    cli.write("slow.py", counting(2, 10))
     file = cli.jobs("id: a, model: scripted/slow.py", batch="closed")
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
@@ -151,13 +159,23 @@ def test_a_terminal_that_is_closed_lets_calls_in_flight_end(cli: CommandLine) ->
     assert [len(archive.attempts(run, step.turn)) for step in archive.steps()] == [1]
 
 
+@asynccontextmanager
+async def _loading_for_ever(*_: object, **__: object) -> AsyncIterator[None]:
+    await asyncio.Event().wait()
+    yield
+
+
+def _have_no_worker() -> None:
+    worker.running_worker = _loading_for_ever
+
+
 def test_an_early_one_starts_nothing(cli: CommandLine) -> None:
     """Before the jobs are submitted, an interrupt ends the command and says that nothing was
     started.
     """
     cli.write("good.yaml", script("finish(1)"))
     file = cli.jobs("id: a, model: scripted/good.yaml", batch="early")
-    process = cli.start("run", file)
+    process = cli.start("run", file, before=_have_no_worker)
     assert process.stdout is not None
     assert process.stdout.readline().startswith("batch early: 1 new (")
     process.send_signal(signal.SIGINT)
@@ -176,6 +194,8 @@ def test_one_while_no_worker_takes_the_jobs_ends_the_command(cli: CommandLine) -
     process = cli.start("run", file, "--workers", "2", HOLDFAST_ROLES="reads")
     assert process.stderr is not None
     assert process.stderr.readline() == "making the calls of role reads\n"
+    batch = batch_workflow_id("roles")
+    wait_for(lambda: history(cli, batch).returncode == 0, "the jobs are submitted", process)
     process.send_signal(signal.SIGINT)
     done = cli.finished(process)
     told = [line for line in done.err.splitlines() if line != "making the calls of role reads"]

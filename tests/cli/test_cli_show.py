@@ -111,10 +111,10 @@ def test_a_job_in_flight_is_shown_told_and_cancelled(cli: CommandLine) -> None:
     call off.
     """
     cli.write("told.py", TOLD)
-    cli.write("stuck.py", counting(1, 120))
+    cli.write("stuck.py", counting(1, 600))
     file = cli.jobs(
         f"id: told, model: scripted/told.py, {UNHURRIED}",
-        "id: stuck, model: scripted/stuck.py",
+        f"id: stuck, model: scripted/stuck.py, {UNHURRIED}",
         batch="flight",
     )
     process = cli.start("run", file)

@@ -10,7 +10,7 @@ from runtime.base.home import state_home
 from runtime.base.workflow_ids import batch_workflow_id
 from runtime.server.embedded import NAMESPACE, ensure_server
 from runtime.server.process import is_alive
-from tests.cli.command_line import CommandLine, counting, script, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, counting, gated, script, wait_for
 
 pytestmark = pytest.mark.server
 
@@ -39,13 +39,15 @@ def test_the_same_file_twice_at_once(cli: CommandLine) -> None:
 
 def test_two_files_share_a_server_that_ends_with_the_last(own_cli: CommandLine) -> None:
     """Two batches at once on one embedded server; it has stopped when both commands have ended."""
-    own_cli.write("slow.py", counting(3, 0.2))
-    files = [
-        own_cli.jobs("id: a, model: scripted/slow.py", batch=name, name=f"{name}.yaml")
-        for name in ("one", "two")
-    ]
-    process = own_cli.start("run", files[0])
-    done = [own_cli("run", files[1]), own_cli.finished(process)]
+    own_cli.write("slow.py", gated(own_cli.path / "gate"))
+    batches = ("one", "two")
+    job = f"id: a, model: scripted/slow.py, {UNHURRIED}"
+    files = [own_cli.jobs(job, batch=name, name=f"{name}.yaml") for name in batches]
+    processes = [own_cli.start("run", file) for file in files]
+    for name, process in zip(batches, processes, strict=True):
+        wait_for(lambda name=name: own_cli.turns(name, "a") >= 1, f"a turn of {name}", process)
+    own_cli.write("gate", "")
+    done = [own_cli.finished(process) for process in processes]
     assert [(one.code, one.err) for one in done] == [(0, "")] * 2
     addresses = {one.out.splitlines()[0].partition("embedded server ")[2] for one in done}
     assert len(addresses) == 1

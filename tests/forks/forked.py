@@ -156,12 +156,17 @@ def _heads_its_group(pid: int) -> bool:
     return False
 
 
-def piped(arguments: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> Forked:
+def piped(
+    arguments: Sequence[str],
+    cwd: Path,
+    variables: Mapping[str, str],
+    before: Callable[[], None] | None = None,
+) -> Forked:
     """The same, whose output is read from its pipes."""
     read_out, out = os.pipe()
     read_err, err = os.pipe()
     try:
-        made = forked(arguments, cwd, variables, out=out, err=err)
+        made = forked(arguments, cwd, variables, out=out, err=err, before=before)
     finally:
         os.close(out)
         os.close(err)
