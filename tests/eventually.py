@@ -14,6 +14,7 @@ from typing import Any
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.client.own_runs import describe
 
@@ -21,6 +22,11 @@ PAUSE = 0.1
 """Seconds between two looks at a condition that is quick to look at."""
 SECONDS = 240.0
 """Longer than anything takes on a busy machine; a test that waits for it has failed."""
+
+_UNANSWERED = frozenset(
+    (RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED)
+)
+"""Too many queries wait for the worker: the server refuses, or the client gives up."""
 
 
 def pause_after(took: float, least: float = PAUSE) -> float:
@@ -75,11 +81,25 @@ async def forgotten(client: Client, workflow_id: str, run: str = "") -> None:
     await eventually(is_gone, f"Temporal has forgotten {workflow_id}")
 
 
+async def progress_of(handle: WorkflowHandle[Any, Any]) -> dict[str, Any] | None:
+    """How a job stands, as it answers it; None if its worker is too busy to answer now."""
+    try:
+        told: dict[str, Any] = await handle.query("progress")
+    except RPCError as error:
+        if error.status not in _UNANSWERED:
+            raise
+        return None
+    return told
+
+
 async def until_phase(handle: WorkflowHandle[Any, Any], phase: str) -> None:
     """Wait until a job is in a phase. A job that ends first never will be."""
 
     async def there() -> bool:
-        now = (await handle.query("progress")).get("phase")
+        told = await progress_of(handle)
+        if told is None:
+            return False
+        now = told.get("phase")
         assert now != "ending" or phase == "ending", f"the job ended, and was to be {phase}"
         return bool(now == phase)
 
@@ -90,7 +110,9 @@ async def until_turn(handle: WorkflowHandle[Any, Any], turn: int) -> None:
     """Wait until a job has come to a turn. A job that ends first never will."""
 
     async def there() -> bool:
-        now = await handle.query("progress")
+        now = await progress_of(handle)
+        if now is None:
+            return False
         assert now.get("phase") != "ending" or now["turn"] >= turn, (
             f"the job ended in turn {now['turn']}"
         )

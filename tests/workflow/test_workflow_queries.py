@@ -20,7 +20,7 @@ from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.job.stops import JobStatus
 from runtime.worker import parts
-from tests.eventually import eventually
+from tests.eventually import eventually, progress_of
 from tests.workflow.stage import Stage, events_of
 from workflows import job
 from workflows.continuing import Run
@@ -36,20 +36,10 @@ QUERIES = 8
 Handle = WorkflowHandle[JobWorkflow, JobOutcome]
 
 
-_TOO_MANY = frozenset(
-    (RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED)
-)
-"""Too many queries wait for the worker: the server refuses, or the client gives up."""
-
-
 async def ask_once(handle: Handle) -> int:
     """The turn at which the job is; 0 where too many queries wait for the worker already."""
-    try:
-        return int((await handle.query("progress"))["turn"])
-    except RPCError as error:
-        if error.status not in _TOO_MANY:
-            raise
-        return 0
+    told = await progress_of(handle)
+    return 0 if told is None else int(told["turn"])
 
 
 async def ask_until(handle: Handle, ended: asyncio.Task[JobOutcome]) -> None:
