@@ -36,11 +36,12 @@ import time
 from pathlib import Path
 
 def respond(messages):
-    calls = Path(__file__).with_suffix(".calls")
-    calls.write_text((calls.read_text() if calls.exists() else "") + "call\\n")
-    if calls.read_text() == "call\\n":
-        time.sleep({seconds})
-    return {{"code": "finish(1)"}}
+    calls, go = (Path(__file__).with_suffix(end) for end in (".calls", ".go"))
+    made = calls.read_text() if calls.exists() else ""
+    calls.write_text(made + "call\\n")
+    while not made and not go.exists():
+        time.sleep(0.02)
+    return {"code": "finish(1)"}
 """
 
 
@@ -53,17 +54,20 @@ async def identities(handle: WorkflowHandle[Any, Any]) -> list[str]:
 
 
 @asynccontextmanager
-async def called(
-    stage: Stage, identity: str, seconds: int
-) -> AsyncIterator[WorkflowHandle[Any, Any]]:
-    """A job whose model is being called, for so long the first time, by a worker of that name."""
+async def called(stage: Stage, identity: str) -> AsyncIterator[WorkflowHandle[Any, Any]]:
+    """A job whose model is being called by a worker of that name: the first time until the file
+    ``slow.go`` is there, or the block ends.
+    """
     script = stage.path / "slow.py"
-    script.write_text(SLOW_ONCE.format(seconds=seconds))
+    script.write_text(SLOW_ONCE)
     stage.queue += f"-{identity[-4:]}"
     async with make_worker(stage.client, stage.store, task_queue=stage.queue, identity=identity):
         handle = await stage.start(stage.spec(f"scripted/{script}"))
-        await eventually(script.with_suffix(".calls").exists, "the model is called")
-        yield handle
+        try:
+            await eventually(script.with_suffix(".calls").exists, "the model is called")
+            yield handle
+        finally:
+            script.with_suffix(".go").touch()
 
 
 async def test_the_call_of_a_dead_worker_is_made_again_at_once(
@@ -76,7 +80,7 @@ async def test_the_call_of_a_dead_worker_is_made_again_at_once(
     home.workers.mkdir(parents=True)
     lock = FileLock(home.workers / "1@here-dead.lock")
     lock.acquire()
-    async with called(stage, "1@here-dead", seconds=20) as handle:
+    async with called(stage, "1@here-dead") as handle:
         assert await bury(stage.client, home) == 0
         assert await identities(handle) == ["1@here-dead"]
         lock.release()
@@ -102,9 +106,10 @@ async def test_a_job_is_kept_for_the_worker_that_has_it_in_memory_until_that_die
     """What follows from a dead worker's call waits for nobody; a living one's job stays where it
     is.
     """
-    # Of a dead one, for longer than a busy machine takes to find that.
-    async with called(stage, identity, seconds=2 if kept else 20) as handle:
+    async with called(stage, identity) as handle:
         assert await bury(stage.client, home_of_the_dead(tmp_path)) == (0 if kept else 1)
+        if kept:
+            (stage.path / "slow.go").touch()
         await handle.result()
     assert await is_sticky_after(handle, "turn-1") == kept
 
@@ -118,7 +123,7 @@ async def test_a_dead_workers_call_is_given_away_also_where_its_jobs_cannot_be_r
         raise RPCError("not allowed", RPCStatusCode.PERMISSION_DENIED, b"")
 
     monkeypatch.setattr(presence, "release", refused)
-    async with called(stage, "1@here-dead", seconds=20) as handle:
+    async with called(stage, "1@here-dead") as handle:
         assert await bury(stage.client, home_of_the_dead(tmp_path)) == 1
         assert (await handle.result()).status is JobStatus.SUCCEEDED
 
@@ -231,10 +236,11 @@ import time
 from pathlib import Path
 
 def respond(messages):
-    calls = Path(__file__).with_suffix(".calls")
-    calls.write_text((calls.read_text() if calls.exists() else "") + "call\\n")
-    if calls.read_text().count("call") == 2:
-        time.sleep(20)
+    calls, go = (Path(__file__).with_suffix(end) for end in (".calls", ".go"))
+    made = calls.read_text() if calls.exists() else ""
+    calls.write_text(made + "call\\n")
+    while made == "call\\n" and not go.exists():
+        time.sleep(0.02)
     return {"code": "finish(1)", "fail": {"status": 500, "message": "busy"}, "times": 1}
 """
 
@@ -262,6 +268,7 @@ async def test_a_worker_that_died_after_a_failed_call_is_buried_without_a_warnin
         )
         assert await bury(stage.client, home_of_the_dead(tmp_path)) == 1
         assert (await handle.result()).status is JobStatus.SUCCEEDED
+        script.with_suffix(".go").touch()
     assert "refused" not in caplog.text
 
 

@@ -41,6 +41,7 @@ def work(seconds: float) -> float:
 
 def hold() -> int:
     """Waits to be let go."""
+    (Path(__file__).parent / "called").touch()
     while not (Path(__file__).parent / "go").exists():
         time.sleep(0.02)
     return 1
@@ -88,9 +89,10 @@ async def test_a_job_whose_worker_was_away_has_lost_no_time(
     began = time.time()
     async with made.open():
         handles = []
-        for deadline in (None, wall):
+        # The one may be over before the worker has gone, the other is not.
+        for deadline, wait in ((None, 6), (wall, 600)):
             spec = made.spec(
-                ["wait(6)", "finish(1)"], budget=Budget(wall_seconds=wall, deadline=deadline)
+                [f"wait({wait})", "finish(1)"], budget=Budget(wall_seconds=wall, deadline=deadline)
             )
             handles.append(await made.start(spec))
         for handle in handles:
@@ -111,7 +113,9 @@ async def test_work_that_is_longer_than_the_wall_budget_ends_the_job(stage: Stag
     outcome, _ = await stage.run(
         ["work(4.5)", "finish(1)"], tools=tools, budget=Budget(wall_seconds=4)
     )
-    assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, "the wall budget of 4 s is spent")
+    assert outcome.status is JobStatus.BUDGET
+    # On a busy machine it is spent in the call before, of which it then tells.
+    assert outcome.reason.partition("; turn 1: ")[0] == "the wall budget of 4 s is spent"
 
 
 @pytest.mark.parametrize(
@@ -120,22 +124,22 @@ async def test_work_that_is_longer_than_the_wall_budget_ends_the_job(stage: Stag
         (
             {"text": "x", "delay": 3000},
             Budget(wall_seconds=3),
-            r"the wall budget of 3 s is spent; turn 1: ",
+            "the wall budget of 3 s is spent",
         ),
         (
             {"text": "x", "delay": 3000},
             Budget(deadline=3.0),
-            r"the deadline \(3s after the job's start\) has passed; turn 1: ",
+            r"the deadline \(3s after the job's start\) has passed",
         ),
         (
             {"text": "x", "fail": {"status": 503}, "times": 99},
             Budget(wall_seconds=5),
-            r"the wall budget of 5 s (has \ds left, too little for another attempt|is spent); turn 1: ",
+            r"the wall budget of 5 s (has \ds left, too little for another attempt|is spent)",
         ),
         (
             {"text": "x", "fail": {"status": 503}, "times": 99},
             Budget(deadline=5.0),
-            r"the deadline \(5s after the job's start\) (comes before another attempt|has passed);",
+            r"the deadline \(5s after the job's start\) (comes before another attempt|has passed)",
         ),
     ],
     ids=["wall-silent", "deadline-silent", "wall-refusing", "deadline-refusing"],
@@ -146,9 +150,12 @@ async def test_a_model_that_does_not_answer_is_not_waited_for(
     """Attempts and the pauses between them are worked; and the clock goes on in them: until no
     other attempt would come in time, or on a busy machine beyond that.
     """
-    outcome, _ = await stage.run([reply], budget=budget)
+    outcome, archive = await stage.run([reply], budget=budget)
     assert outcome.status is JobStatus.BUDGET
-    assert re.match(reason, outcome.reason), outcome.reason
+    told, turn, _ = outcome.reason.partition("; turn 1: ")
+    assert re.fullmatch(reason, told), outcome.reason
+    # So busy a machine that no call was made in time has none to tell of.
+    assert turn or not archive.attempts(outcome.run, 1)
 
 
 async def test_a_deadline_ends_a_job_in_a_tool(stage: Stage) -> None:
@@ -162,7 +169,10 @@ async def test_a_deadline_ends_a_job_in_a_tool(stage: Stage) -> None:
     finally:
         (stage.path / "go").touch()
     assert outcome.status is JobStatus.BUDGET
-    assert outcome.reason.startswith("the deadline (3s after the job's start) has passed; turn 1: ")
+    told, turn, _ = outcome.reason.partition("; turn 1: ")
+    assert told == "the deadline (3s after the job's start) has passed"
+    # Else the time was over before, on however busy a machine.
+    assert turn or not (stage.path / "called").exists()
 
 
 async def test_a_time_that_has_passed_lets_no_job_begin(stage: Stage) -> None:
