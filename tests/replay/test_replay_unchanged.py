@@ -4,12 +4,16 @@ reading.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from temporalio.client import WorkflowHandle
 
 from runtime.base.spec.models import Writable
 from runtime.job.stops import JobStatus
+from tests.eventually import eventually
 from tests.replay.replays import follows_its_record, reexecution, replayed
-from tests.workflow.stage import Stage
+from tests.workflow.stage import Stage, events_of
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -30,19 +34,56 @@ async def test_what_a_statement_may_have_changed_and_did_not(stage: Stage, freq:
     await follows_its_record(stage, "job", outcome, 6)
 
 
+AGENT = """
+import time
+from pathlib import Path
+
+def respond(messages):
+    turn = sum(message["role"] == "assistant" for message in messages)
+    asked, may = (Path(__file__).with_suffix(end) for end in (".asked", ".may"))
+    if turn == 2:
+        asked.touch()
+        while not may.exists():
+            time.sleep(0.01)
+    return {"code": STATEMENTS[turn]}
+"""
+"""Gives the third statement when it may."""
+
+
+async def _is_read(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Whether all that was begun in the background has ended."""
+    history = await handle.fetch_history()
+    begun = {
+        event.event_id
+        for event in events_of(history, "ACTIVITY_TASK_SCHEDULED")
+        if event.activity_task_scheduled_event_attributes.activity_id.startswith("payload-")
+    }
+    ended = {
+        event.activity_task_completed_event_attributes.scheduled_event_id
+        for event in events_of(history, "ACTIVITY_TASK_COMPLETED")
+    }
+    return bool(begun) and begun <= ended
+
+
 @pytest.mark.parametrize("between", ["x = 1", "wait_for(v, timeout=2)"])
 async def test_what_the_background_found_as_it_was(stage: Stage, between: str) -> None:
     """A reading without news that a tick applied, of the turn or of a sleep, is applied again."""
     (stage.workspace / "a.txt").write_text("a\n")
-    replies = [
+    statements = [
         "v = view('*.txt', lod=1).Run(freq='Async')",
         f"write('below/other.py', '1')\n{between}",
-        # The reading has time to end before the next turn.
-        {"code": "x = 2", "delay": 1},
+        "x = 2",
         "print(v.dirty)",
         "finish(v.text)",
     ]
-    outcome, archive = await stage.run(replies, id="job", writable=Writable())
+    agent = stage.path / "agent.py"
+    agent.write_text(f"STATEMENTS = {statements!r}\n{AGENT}")
+    spec = stage.spec(f"scripted/{agent}", id="job", writable=Writable())
+    handle = await stage.start(spec)
+    await eventually(agent.with_suffix(".asked").exists, "the third statement is asked for")
+    await eventually(lambda: _is_read(handle), "the readings end before the next turn")
+    agent.with_suffix(".may").touch()
+    outcome, archive = await handle.result(), stage.archive(spec)
     applied = [
         interim.payloads or interim.asleep
         for step in archive.steps(outcome.run)
