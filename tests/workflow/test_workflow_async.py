@@ -5,27 +5,54 @@ ticks.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stage import Stage, activities_of
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.base.effect_numbers import PREPARED_EFFECTS
 from runtime.job.stops import JobStatus
-from tests.eventually import until_phase
+from tests.eventually import eventually, until_phase
+from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def _edited_asleep(stage: Stage, statements: list[str]) -> tuple[object, object]:
-    """Runs a job whose first statement sleeps; the file changes while it does."""
+    """Runs a job whose first two statements sleep until somebody wakes it. The file changes in the
+    first sleep; the second one is over when the job has what was then prepared.
+    """
     path = stage.workspace / "log.txt"
     path.write_text("one\n")
     spec = stage.spec(statements)
     handle = await stage.start(spec)
     await until_phase(handle, "asleep")
     path.write_text("two\n")
+    await handle.signal("message", Note.of("wake up"))
+    await eventually(lambda: _sleeps_on(handle), "the job sleeps on with what was prepared")
+    await handle.signal("message", Note.of("wake up again"))
     return await handle.result(), stage.archive(spec)
+
+
+async def _sleeps_on(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Whether the job has gone to sleep behind the first preparation's end: by a timer of seconds,
+    and not by the one with which it falls asleep.
+    """
+    prepared, ended = 0, False
+    for event in (await handle.fetch_history()).events:
+        if event.activity_task_scheduled_event_attributes.activity_id == "payload-1":
+            prepared = event.event_id
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+            end = event.activity_task_completed_event_attributes
+            ended = ended or end.scheduled_event_id == prepared
+        elif ended and event.event_type == EventType.EVENT_TYPE_TIMER_STARTED:
+            timer = event.timer_started_event_attributes
+            if timer.start_to_fire_timeout.ToSeconds() > 0:
+                return True
+    return False
 
 
 @pytest.mark.parametrize("cached_jobs", [100, 0])
@@ -40,8 +67,8 @@ async def test_a_payload_is_applied_at_a_tick(
         outcome, archive = await _edited_asleep(
             stage,
             [
-                "foo = view('log.txt', freq='Async')\nwait(2)",
-                "before = foo.text\nwait(2)",
+                "foo = view('log.txt', freq='Async')\nwait(3600)",
+                "before = foo.text\nwait(3600)",
                 "foo.Pause()\nafter = foo.text",
                 "finish([before, after])",
             ],
