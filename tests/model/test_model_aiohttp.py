@@ -12,6 +12,7 @@ from activities._options import ModelOptions
 from runtime.archive.forms import Capture
 from runtime.archive.requests import RequestReader
 from runtime.base.values import Usage
+from tests.eventually import eventually
 from tests.servers.provider_server import ProviderServer
 
 pytestmark = pytest.mark.usefixtures("litellm")
@@ -59,11 +60,12 @@ async def test_a_failure_keeps_what_was_received(
     reply: dict[str, object], kind: str, received: bytes
 ) -> None:
     """A refusal and silence are told apart, and retried by Temporal, not by litellm."""
+    limits = {"first_byte": 0.3} if "delay" in reply else {}
     async with openai_server(lambda _m, _n: {"text": "Hello.", **reply}).serving() as server:
-        job = Job(model_at(server, first_byte=0.3))
+        job = Job(model_at(server, **limits))
         with pytest.raises(ApplicationError) as failed:
             await job.take_turn()
-        assert len(server.exchanges) == 1
+        await eventually(lambda: len(server.exchanges) == 1, "the server has the request")
     (attempt,) = job.archive.attempts(RUN, 1)
     assert (attempt.capture, failed.value.type, failed.value.non_retryable) == (
         Capture.WIRE,

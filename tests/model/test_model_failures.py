@@ -37,6 +37,7 @@ from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import ArchiveError
 from runtime.base.redaction.rules import Redaction
 from runtime.projection.segments import Add, LayoutDelta, Role, SegmentKind
+from tests.eventually import SECONDS, eventually
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
@@ -355,7 +356,7 @@ async def test_a_connection_without_an_answer_is_noticed(make: Make, stream: boo
 async def test_a_stream_that_stalls_is_noticed(make: Make, where: int) -> None:
     """Silence between two pieces, or after the headers, is a timeout."""
     async with make(lambda _m, _n: {"text": TEXT, "hang_after": where}).serving() as server:
-        error = await failure(Job(model_at(server, stall=0.3, first_byte=0.3)))
+        error = await failure(Job(model_at(server, stall=0.3)))
     assert (error.type, error.non_retryable) == ("ModelTimeout", False)
     assert error.message == "the reply stopped: nothing arrived for 0.3 s"
 
@@ -416,10 +417,10 @@ async def test_a_cancelled_call_ends_at_once(make: Make) -> None:
 
         environment.on_heartbeat = beat
         task = asyncio.ensure_future(job.take_turn(environment))
-        await asyncio.wait_for(seen.wait(), 10)
+        await eventually(seen.is_set, "a part of the reply")
         environment.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, SECONDS)
     assert set(beats[-1]) == {"turn", "seconds", "bytes"}
     assert len(job.archive.attempts(RUN, 1)) == 1
     assert job.archive.find_step(RUN, 1) is None

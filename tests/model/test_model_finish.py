@@ -27,7 +27,7 @@ from runtime.archive.notices import find_notice
 from runtime.archive.stores import MemoryStore
 from runtime.base.spec.finish import FinishEvent, OnFinish
 from runtime.base.values import JobKey
-from tests.eventually import alive, eventually
+from tests.eventually import SECONDS, alive, eventually
 
 ROOT = Path(__file__).parents[2]
 KEY = JobKey(batch="night", job="a")
@@ -198,7 +198,7 @@ async def test_a_webhook_that_answers_without_end(
     async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         hook = OnFinish(webhook=f"http://127.0.0.1:{port}/", timeout=seconds)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             told = await tell(store, notice(hook, last=1))
     assert told.heard is heard
     assert told.error.endswith("" if heard else "did not answer within 0.2 s")

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from model_calls import Job, model_at, openai_server
 
+from tests.eventually import SECONDS
+
 KEEPALIVE_TIMER = "02"
 """In the kernel's table of connections."""
 
@@ -26,7 +28,7 @@ async def test_a_waiting_connection_is_probed() -> None:
     async with openai_server(lambda _m, _n: {"hang": True}).serving() as server:
         port = int(server.address.rpartition(":")[2])
         call = asyncio.create_task(Job(model_at(server)).take_turn())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while KEEPALIVE_TIMER not in timers(port):
                 assert not call.done()
                 await asyncio.sleep(0.01)

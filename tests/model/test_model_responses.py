@@ -224,10 +224,11 @@ async def test_a_failure_is_told_like_any_others(
     """Refusals, errors in mid-stream, streams that break or stop: one request each, and litellm
     retries none.
     """
+    limits = {"stall": 0.5} if "hang_after" in reply else {}
     async with responses_server(
         lambda _m, _n: {"text": "Hello world.", **reply}
     ).serving() as server:
-        job = Job(model_at(server, stall=0.5))
+        job = Job(model_at(server, **limits))
         with pytest.raises(ApplicationError) as failed:
             await job.take_turn()
         assert len(server.exchanges) == 1
