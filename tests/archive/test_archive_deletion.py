@@ -25,7 +25,7 @@ from runtime.archive.lifecycle.tombstones import digest_at, tombstones_of, write
 from runtime.archive.pages import write_page
 from runtime.archive.references import SHARED
 from runtime.archive.signing import signer_with
-from runtime.archive.stores import MemoryStore, ObjectStore, open_store
+from runtime.archive.stores import MemoryStore, ObjectStore, open_store, removing
 from runtime.archive.trees import Trees
 from runtime.archive.verify import Fault, damage, examine_job
 from runtime.base.digests import digest_bytes
@@ -217,6 +217,26 @@ def test_a_job_that_is_held_while_others_are_deleted_stays(store: ObjectStore) -
     assert list(store.list(f"{LICENCES}/")) == []
     assert list(store.list(f"{SHORT}/")) == there
     assert tombstones_of(store, SHORT) == []
+
+
+def test_what_a_broken_off_deletion_left_can_be_held(store: ObjectStore) -> None:
+    """Whoever holds it is told that it is held: it stays, until it is released."""
+    rich_archive(store)
+    own = {key: digest_at(store, key) for key in store.list(f"{SHORT}/")}
+    write_tombstone(store, SHORT, own, {}, by="m", at=AT, reason="", signer=None)
+    removing(store).remove(next(key for key in own if "/ends/" in key))
+    write_hold(store, SHORT, Hold(by="legal", at=AT, reason="case 7"))
+    left = list(store.list(f"{SHORT}/"))
+    assert refusals(store, [LICENCES, SHORT], {SHORT: "it has no end"}) == {
+        SHORT: f"it is held: legal hold by legal since {AT}: case 7",
+        LICENCES: "nightly/short was forked from it, and stays",
+    }
+    with pytest.raises(ArchiveError, match="nightly/short is held meanwhile: legal hold by legal"):
+        delete_jobs(store, [SHORT], WISH, tell=lambda _: None)
+    assert list(store.list(f"{SHORT}/")) == left
+    write_hold(store, SHORT, Hold(kind="release", by="legal", at=AT, reason="settled"))
+    assert refusals(store, [SHORT], {SHORT: "it has no end"}) == {}
+    assert [one.objects for one in delete(store, SHORT)] == [len(left)]
 
 
 class TakenElsewhere(MemoryStore):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.catalog import all_jobs
 from runtime.archive.forms import NewEnd
+from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.tombstones import FOLDER
 from runtime.archive.references import SHARED
 from runtime.archive.stores import open_store, removing
@@ -32,7 +34,7 @@ def test_a_prune_that_is_killed_goes_on(
     point: str,
 ) -> None:
     """A job whose end is gone already is taken too, and what only deleted jobs used; another batch
-    is left alone.
+    is left alone, and so is a job that is held meanwhile.
     """
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOLDFAST_STORE", str(tmp_path / "archive"))
@@ -66,10 +68,21 @@ def test_a_prune_that_is_killed_goes_on(
     broken_off = "archive prune --status succeeded,failed, which was broken off"
     assert (broken_off in capsys.readouterr().out) == ("mid_sweep" not in point)
 
+    if left:
+        (job, *_) = (str(key) for key in all_jobs(store))
+        assert main(["archive", "hold", job, "--reason", "case 7"]) == 0
+        capsys.readouterr()
+        assert main([*PRUNE, "--yes"]) == 0
+        assert f"{job}: stays: it is held: legal hold by" in capsys.readouterr().out
+        assert set(store.list(f"{job}/")) == {key for key in left if key.startswith(f"{job}/")}
+        assert main(["archive", "release", job, "--reason", "settled"]) == 0
+
     assert main([*PRUNE, "--yes"]) == 0
     assert list(store.list("nightly/")) == []
     graves = set(store.list(FOLDER))
-    assert set(store.list(SHARED)) - graves <= {f"{SHARED}archive", f"{SHARED}id"}
+    others = (FOLDER, HOLDS)
+    rest = {key for key in store.list(SHARED) if not key.startswith(others)}
+    assert rest <= {f"{SHARED}archive", f"{SHARED}id"}
     capsys.readouterr()
     assert main([*PRUNE, "--yes"]) == 0
     assert capsys.readouterr().out == "nothing to delete\n"

@@ -58,8 +58,9 @@ class Deleted:
 def refusals(store: ObjectStore, jobs: Collection[str], known: Mapping[str, str]) -> dict[str, str]:
     """Why some of the jobs (by prefix) cannot be deleted, if all the others are.
 
-    ``known`` are those of which it is known already. A job whose deletion has begun is not asked
-    again. Of one whose hold or tombstone cannot be read nobody knows: it stays, and the others go.
+    ``known`` are those of which it is known already. Of a job whose deletion has begun only a hold
+    keeps what is left. Of one whose hold or tombstone cannot be read nobody knows: it stays, and
+    the others go.
     """
     graves = Tombstones(store)
     asked: list[str] = []
@@ -67,9 +68,11 @@ def refusals(store: ObjectStore, jobs: Collection[str], known: Mapping[str, str]
     for job in jobs:
         try:
             if _begun(store, graves, job):
-                continue
-            asked.append(job)
-            if (why := known.get(job) or _kept_by(store, job)) is not None:
+                why = _held_by(store, job)
+            else:
+                asked.append(job)
+                why = known.get(job) or _kept_by(store, job)
+            if why is not None:
                 refused[job] = why
         except ObjectCorrupt as error:
             refused[job] = f"it may be held, or half deleted: {error}"
@@ -90,10 +93,15 @@ def _kept_by(store: ObjectStore, job: str) -> str | None:
     Raises:
         ObjectCorrupt: if its hold cannot be read.
     """
-    if (hold := hold_of(store, job)) is not None:
-        return f"it is held: {hold.told}"
+    if (why := _held_by(store, job)) is not None:
+        return why
     until = _locked_until(store, job)
     return None if until is None else f"it is locked by the bucket until {until.isoformat()}"
+
+
+def _held_by(store: ObjectStore, job: str) -> str | None:
+    hold = hold_of(store, job)
+    return None if hold is None else f"it is held: {hold.told}"
 
 
 def delete_jobs(
@@ -118,17 +126,19 @@ def delete_jobs(
     done: list[Deleted] = []
     for job in jobs:
         begun = _begun(store, graves, job)
+        own: dict[str, str] = {}
         if begun is None:
             failpoint("archive.delete.before_tombstone")
             own = _own_digests(store, job)
             if not own:
                 continue
-            # Whoever held it meanwhile was told that it is held.
-            if (hold := hold_of(store, job)) is not None:
-                raise ArchiveError(
-                    f"{keys.job_of(job)} is held meanwhile: {hold.told}; it stays, as do the jobs"
-                    " that were to follow it"
-                )
+        # Whoever held it meanwhile was told that it is held.
+        if (hold := hold_of(store, job)) is not None:
+            raise ArchiveError(
+                f"{keys.job_of(job)} is held meanwhile: {hold.told}; it stays, as do the jobs that"
+                " were to follow it"
+            )
+        if begun is None:
             begun = write_tombstone(
                 store,
                 job,

@@ -116,7 +116,8 @@ def command(
         async with server_in_reach(target) as client:
             return await refused_of(objects, client, names, unfinished=False)
 
-    stay = asyncio.run(refused()) if going else {}
+    stay = asyncio.run(refused()) if begun or going else {}
+    begun = {job: one for job, one in begun.items() if job not in stay}
     going = [one for one in going if one.job not in stay]
     names = sorted([*begun, *(one.job for one in going)])
     if not json:
