@@ -17,6 +17,9 @@ WAITING = "waiting"
 PAUSED = "paused"
 """It has begun, and a user had it stop for a while."""
 
+GOING_ON = frozenset({OPEN, QUEUED, RUNNING, WAITING, PAUSED})
+"""What is said of a job that has not ended."""
+
 DAMAGED = "damaged"
 """Its end cannot be read."""
 

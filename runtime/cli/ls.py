@@ -8,7 +8,7 @@ import typer
 
 from runtime.base.errors import NotFound
 from runtime.base.plurals import counted
-from runtime.base.standings import OPEN
+from runtime.base.standings import GOING_ON, OPEN
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, say, say_all
@@ -140,6 +140,8 @@ async def _ask_temporal(rows: list[dict[str, Any]], store: ObjectStore, target: 
 
 
 async def _tell_apart(rows: list[dict[str, Any]], control: Control) -> None:
+    import asyncio
+
     from runtime.base.values import JobKey
     from runtime.client.statuses import told_of
 
@@ -150,4 +152,19 @@ async def _tell_apart(rows: list[dict[str, Any]], control: Control) -> None:
         for job in news.open if news is not None else ():
             left.pop(JobKey(batch=batch, job=job), None)
     for key, told in (await told_of(control, list(left))).items():
-        left[key]["status"], left[key]["reason"] = told
+        await asyncio.to_thread(tell, left[key], told, control.store)
+
+
+def tell(row: dict[str, Any], told: tuple[str, str], store: ObjectStore) -> None:
+    """Have the row of an open job say the status and the reason that were told; of one that has
+    ended since the row was read, all that it came to.
+    """
+    from runtime.archive.job import JobArchive
+    from runtime.archive.standings import standing_of
+    from runtime.base.values import JobKey
+
+    if told[0] not in GOING_ON:
+        row |= row_of(standing_of(JobArchive.of(store, JobKey(batch=row["batch"], job=row["id"]))))
+    # What was ended in Temporal itself has no end in the archive.
+    if row["status"] == OPEN:
+        row["status"], row["reason"] = told

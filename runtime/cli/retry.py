@@ -10,11 +10,11 @@ import typer
 
 from runtime.base.errors import HoldfastError, InputError
 from runtime.base.plurals import counted
-from runtime.base.standings import DAMAGED
+from runtime.base.standings import DAMAGED, GOING_ON
 from runtime.cli.completion import batch_names
 from runtime.cli.options import ANY_SERVER, Json, Store
 from runtime.cli.output import json_document, note, say
-from runtime.cli.several import GOING_ON, AnyJob, Named, Where, check_named, rows_of
+from runtime.cli.several import AnyJob, Named, Where, check_named, rows_of
 from runtime.server.target import Target
 
 if TYPE_CHECKING:

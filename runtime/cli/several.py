@@ -13,7 +13,7 @@ import typer
 
 from runtime.base.errors import InputError, NotFound
 from runtime.base.plurals import counted
-from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING
+from runtime.base.standings import GOING_ON, OPEN, QUEUED
 from runtime.cli.completion import batch_names, job_names
 from runtime.cli.output import json_document, note, say
 from runtime.server.target import Target
@@ -203,9 +203,6 @@ async def _withdrawn(control: Control, keys: set[JobKey]) -> set[JobKey]:
     }
 
 
-GOING_ON = frozenset({OPEN, QUEUED, RUNNING, WAITING, PAUSED})
-
-
 def check_named(batch: str | None, rows: Sequence[object]) -> None:
     """See that the ``batch`` that was named has jobs: else its name is mistyped, as a rule.
 
@@ -223,13 +220,13 @@ async def rows_of(control: Control, batch: str | None) -> list[dict[str, Any]]:
     import asyncio
 
     from runtime.base.values import JobKey
-    from runtime.cli.ls import archived, row_of
+    from runtime.cli.ls import archived, row_of, tell
     from runtime.client.statuses import queued, told_of
 
     rows = await asyncio.to_thread(archived, control.store, batch)
     left = {JobKey(batch=row["batch"], job=row["id"]): row for row in rows if row["status"] == OPEN}
     for key, told in (await told_of(control, list(left))).items():
-        left[key]["status"], left[key]["reason"] = told
+        await asyncio.to_thread(tell, left[key], told, control.store)
     by_job = {row["job"]: row for row in rows}
     for name in {row["batch"] for row in rows} | ({batch} if batch is not None else set()):
         known = {row["id"] for row in rows if row["batch"] == name}

@@ -18,7 +18,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
 from runtime.archive.standings import ResultRow, result_row
 from runtime.archive.stores import ObjectStore
-from runtime.base.standings import OPEN, QUEUED
+from runtime.base.standings import GOING_ON, OPEN, QUEUED
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.paged import names_in
@@ -115,7 +115,7 @@ class Results:
         if newest.status is WorkflowExecutionStatus.RUNNING:
             return row
         outcome = await run_outcome(control.client, key, newest)
-        return replace(row, status=outcome.status.value, reason=outcome.reason)
+        return await self._told(row, outcome.status.value, outcome.reason)
 
     async def _open(self, row: ResultRow, known: Known, control: Control) -> ResultRow:
         """The row of a job that its batch has open, or of a sub-job: as it says itself, where few
@@ -127,5 +127,13 @@ class Results:
                 told = await told_of(control, [key])
         # Else the batch's word: to ask each open job itself costs requests for each.
         word = JobStatus.RUNNING.value if row.id in known.open else row.status
-        status, reason = told.get(key, (word, ""))
-        return replace(row, status=status, reason=reason)
+        return await self._told(row, *told.get(key, (word, "")))
+
+    async def _told(self, row: ResultRow, status: str, reason: str) -> ResultRow:
+        """The row of an open job with what was told of it; of one that has ended since the row was
+        read, with all that came of it.
+        """
+        if status not in GOING_ON:
+            row = await asyncio.to_thread(self._row, row.id)
+        # What was ended in Temporal itself has no end in the archive.
+        return replace(row, status=status, reason=reason) if row.status == OPEN else row

@@ -23,6 +23,7 @@ from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.values import JobKey, Usage
 from runtime.cli.main import main
+from runtime.cli.several import rows_of
 from runtime.client import results as results_module
 from runtime.client.results import Known, Results
 from runtime.client.standing import Standing
@@ -269,6 +270,33 @@ async def test_a_sub_job_is_told_as_ls_tells_it(store: ObjectStore) -> None:
         *[("waiting", "sleeps, as its last statement asked for")] * 2,
         ("failed", "terminated"),
     ]
+
+
+@pytest.mark.parametrize("known_open", [True, False])
+async def test_a_job_that_ends_while_it_is_asked_is_told_as_a_whole(
+    store: ObjectStore, known_open: bool
+) -> None:
+    """Its figures are those of its end: what was read before are those of an earlier turn."""
+
+    class Ending(Asked):
+        async def standing(self, key: JobKey) -> Standing:
+            archive = JobArchive.of(store, key)
+            (step,) = archive.steps("run-0")
+            end = ended("budget", "spent").model_copy(update={"run": "run-0", "parent": step.ref})
+            archive.write_end(end)
+            outcome = JobOutcome(key=key, status=JobStatus.BUDGET, reason="spent")
+            return Standing("run-0", outcome=outcome)
+
+    control: Any = Ending(PageRef(digest="none", jobs=0))
+    if known_open:
+        known = Known(["d"], open=frozenset({"d"}))
+        (row,) = [row async for row in Results(store, "night", control).rows(known)]
+        told = (row.status, row.reason, row.turns, row.tokens, row.cost_usd)
+    else:
+        control.store = store
+        (by_name,) = (row for row in await rows_of(control, "night") if row["id"] == "d")
+        told = tuple(by_name[name] for name in ("status", "reason", "turns", "tokens", "cost_usd"))
+    assert told == ("budget", "spent", 1, 110, 0.25)
 
 
 async def test_of_many_open_jobs_none_is_asked(
