@@ -7,12 +7,15 @@ with ``~`` by whether the field holds them. Nothing else is understood, and noth
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from runtime.base import standings
 from runtime.base.errors import InputError
+from runtime.job.stops import JobStatus
 
 Row = Mapping[str, Any]
 Test = Callable[[Row], bool]
@@ -20,6 +23,11 @@ Test = Callable[[Row], bool]
 NUMBERS = {"turns": "turns", "tokens": "tokens", "cost": "cost_usd"}
 TEXTS = {"status": "status", "reason": "reason", "job": "id", "batch": "batch"}
 FIELDS = ", ".join((*TEXTS, *NUMBERS))
+STATUSES = (
+    *(standings.QUEUED, standings.RUNNING, standings.WAITING, standings.PAUSED),
+    *(status.value for status in JobStatus if status is not JobStatus.RUNNING),
+    *(standings.OPEN, standings.DAMAGED),
+)
 
 MOST_CHARACTERS = 2_000
 # The parser calls itself, three functions a level: this is far within Python's own limit.
@@ -117,15 +125,22 @@ class _Parser:
             self.at -= 1
             self.expected(f"=, != or ~ ({field} is a text)")
         text, key = self.value(), TEXTS[field]
+        if field == "status" and sign != "~" and text not in STATUSES:
+            # 'status!=faild' would mean every job.
+            self.at -= 1
+            self.expected(f"a status ({', '.join(STATUSES)})")
         return lambda row: compare(row[key], text)
 
     def number(self) -> float:
         word = self.next("word", "a number")
         try:
-            return float(word.removeprefix("$").replace(",", ""))
+            number = float(word.removeprefix("$").replace(",", ""))
         except ValueError:
+            number = math.nan
+        if math.isnan(number):
             self.at -= 1
             self.expected("a number")
+        return number
 
     def value(self) -> str:
         kind = self.tokens[self.at][0] if self.at < len(self.tokens) else ""

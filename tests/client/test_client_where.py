@@ -49,6 +49,13 @@ def test_an_expression_means_the_jobs_of_which_it_holds(text: str, ids: str) -> 
         ("status", "expected an operator (=, !=, <, <=, >, >=, ~) at the end"),
         ("status failed", "column 8: expected an operator"),
         ("status<failed", "column 7: expected =, != or ~ (status is a text), got '<'"),
+        ("cost!=nan", "column 7: expected a number, got 'nan'"),
+        (
+            "not status=faild",
+            "column 12: expected a status (queued, running, waiting, paused, succeeded, failed,"
+            " budget, cancelled, open, damaged), got 'faild'",
+        ),
+        ("status!='Failed'", "column 9: expected a status"),
         ("cost>much", "column 6: expected a number, got 'much'"),
         ("cost~1", "column 5: expected =, !=, <, <=, > or >= (cost is a number), got '~'"),
         ("cost>1 turns>2", "column 8: expected 'and', 'or' or the end, got 'turns'"),
