@@ -58,6 +58,9 @@ def command(
     from runtime.cli.stores import archive_to_read
     from runtime.server.authentic import encryption_keys
 
+    if not host:
+        # It would be every address of this machine.
+        raise InputError("--host '' names none: leave --host out, or name one")
     keys, token = encryption_keys(), token_of(token_file)
     told = None
     if token is None:

@@ -347,3 +347,10 @@ def test_what_is_no_token(cli: CommandLine, tmp_path: Path, wrong: str | None) -
         file.chmod(0o644 if wrong == "open" else 0o600)
     done = cli("codec", "--token-file", file)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+
+
+def test_an_empty_address_is_not_all_of_them(cli: CommandLine) -> None:
+    """As of a variable that is not set: it was served to other machines."""
+    done = cli("codec", "--host", "")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "error: --host '' names none: leave --host out, or name one\n"
