@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 CONFIDENCE = 0.95
 
+MOST = 1e100
+"""A measurement of at most so much can be squared, and many of these summed up."""
+
 _STEPS = 200
 """Of a bisection: more than a float has bits."""
 

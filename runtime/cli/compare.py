@@ -64,10 +64,13 @@ def command(
     """
     from runtime.archive.timelines import parting
     from runtime.base.errors import InputError, NotFound
+    from runtime.base.paired import MOST
     from runtime.cli.stores import archive_to_read
 
     if other is None and other_run is None:
         raise InputError("one job and one run: name another job, or another run with --other-run")
+    if unscored is not None and not abs(unscored) <= MOST:
+        raise InputError(f"--unscored: expected a number from {-MOST:g} to {MOST:g}")
     objects = archive_to_read(store)
     if other is not None and run is None and other_run is None:
         from runtime.cli.compare_batches import compare_batches, is_batch

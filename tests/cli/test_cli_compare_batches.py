@@ -114,3 +114,16 @@ def test_a_batch_beside_none_is_told(
     """Which of the two is none, and not how many jobs the other's name might mean."""
     assert main(["compare", *sides]) == 2
     assert f"is a batch, and {alone!r} is none: 'holdfast ls' lists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "1e308"])
+def test_a_score_for_those_without_one_is_a_number_that_can_be_counted_with(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], score: str
+) -> None:
+    """Else the JSON held ``NaN``, or the sum was an unexpected ``OverflowError``."""
+    assert main(["compare", "old", "new", "--unscored", score, "--json"]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err) == (
+        "",
+        "error: --unscored: expected a number from -1e+100 to 1e+100\n",
+    )
