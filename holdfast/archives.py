@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.arguments import check_type
 from runtime.archive.catalog import all_jobs, find_job
 from runtime.archive.reader import JobReader
 from runtime.archive.stores import ObjectStore
@@ -19,11 +20,13 @@ class Archive:
     that commands would read.
 
     Raises:
+        InputError: if it is neither a path nor a text.
         NotFound: if no archive is there.
         ArchiveError: if it cannot be read.
     """
 
     def __init__(self, url: str | Path | None = None) -> None:
+        check_type("url", url, os.PathLike, type(None))
         self.store: ObjectStore = archive_to_read(None if url is None else os.fspath(url))
 
     def __iter__(self) -> Iterator[str]:
@@ -36,7 +39,9 @@ class Archive:
         ``name`` is ``batch/id``, a unique prefix of that or of the id alone, or ``last``.
 
         Raises:
+            InputError: if it is no text.
             NotFound: if no job, or more than one, is so named.
         """
+        check_type("name", name, str)
         key = find_job(self.store, name)
         return JobReader(self.store, key.batch, key.job)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +22,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 with workflow.unsafe.imports_passed_through():
     from holdfast import rooms
+    from holdfast.arguments import check_type
     from holdfast.results import JobResult
     from runtime.archive.job import JobArchive
     from runtime.archive.stores import ObjectStore
@@ -78,6 +79,7 @@ class Job:
         Raises:
             InputError: if no job may be called so.
         """
+        check_type("id", id, str)
         if not is_name(id):
             raise InputError(f"expected a name ({NAME_RULE}), got {shown(id)}")
         return Job(self.batch, id, {**self.definition, "id": id})
@@ -92,6 +94,7 @@ def jobs_of(jobs_file: str | Path) -> dict[str, Job]:
     Raises:
         InputError: with every problem, by line.
     """
+    check_type("jobs_file", jobs_file, os.PathLike)
     loaded = load(jobs_file)
     # The archive is the plugin's. Whoever gives the jobs to a workflow need not have what runs
     # them.
@@ -174,21 +177,26 @@ class HoldfastPlugin(SimplePlugin):
             None for the collector of ``HOLDFAST_TRACES``, if that is set. A process has one.
 
     Raises:
-        InputError: there is no key that can be used.
+        InputError: there is no key that can be used; or an argument is no path.
     """
 
     def __init__(
         self,
         store: str | Path | None = None,
         *,
-        allowed: tuple[Path, ...] = (),
+        allowed: Sequence[str | Path] = (),
         tracer_provider: TracerProvider | None = None,
     ) -> None:
         super().__init__("holdfast.HoldfastPlugin")
+        check_type("store", store, os.PathLike, type(None))
+        if isinstance(allowed, str | os.PathLike):
+            raise InputError(f"allowed: expected several paths, got {shown(allowed)}")
+        for one in allowed:
+            check_type("allowed", one, os.PathLike)
         self._key = key_of()
         self._encryption = encryption_keys()
         self._store = None if store is None else os.fspath(store)
-        self._allowed = allowed
+        self._allowed = tuple(map(Path, allowed))
         self._tracer_provider = tracer_provider
         self._parts: list[Parts] = []
 

@@ -10,11 +10,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
+from holdfast.arguments import check_type
 from holdfast.results import BatchResult, JobResult, result_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError
+from runtime.base.quoted import shown
 from runtime.base.spec.models import BatchSpec
 from runtime.base.values import Usage
 from runtime.cli.stores import archive_of
@@ -90,6 +92,13 @@ OnEvent = Callable[[Event], Awaitable[None] | None]
 Lost = Literal["refuse", "resume", "anew"]
 
 
+_KINDS: dict[str, tuple[Any, ...]] = {
+    "store": (os.PathLike, type(None)),
+    "rerun_failed": (bool,),
+    **dict.fromkeys(("address", "namespace", "profile"), (str, type(None))),
+}
+
+
 class Options(TypedDict, total=False):
     """How ``run``, ``arun`` and ``stream`` run the jobs: options of ``holdfast run``. There are no
     others: what that has beside, such as ``--workers``, goes with the command alone.
@@ -140,6 +149,8 @@ async def arun(
     ``on_event`` is called with each event, and awaited if it gives an awaitable. Errors are those
     of ``stream``.
     """
+    if on_event is not None and not callable(on_event):
+        raise InputError(f"on_event: expected a function or None, got {shown(on_event)}")
     batch, order = "", list[str]()
     ended: dict[str, JobResult] = {}
     # Closed also where ``on_event`` raises: else the worker would run on until it is collected.
@@ -174,6 +185,10 @@ def stream(jobs_file: str | Path, **options: Unpack[Options]) -> AsyncGenerator[
         )
     if (lost := options.get("lost", "refuse")) not in get_args(Lost):
         raise InputError(f"lost: expected one of {', '.join(get_args(Lost))}, got {lost!r}")
+    check_type("jobs_file", jobs_file, os.PathLike)
+    for name, kinds in _KINDS.items():
+        if name in options:
+            check_type(name, options.get(name), *kinds)
     return _traced(jobs_file, options)
 
 

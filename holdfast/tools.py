@@ -58,8 +58,8 @@ def tool(
             --queue NAME``); a job waits for one for as long as its deadline lets it.
 
     Raises:
-        InputError: it is a generator, has a parameter without an annotation, or a name that
-            statements know otherwise; or the marks contradict each other.
+        InputError: it is no function or a generator, has a parameter without an annotation, or a
+            name that statements know otherwise; or the marks contradict each other.
     """
     marks = Marks.checked(
         effect=effect,
@@ -81,6 +81,9 @@ def tool(
 
 
 def _check(function: Callable[..., Any]) -> None:
+    if not inspect.isfunction(function):
+        # As ``@tool("once")`` gives.
+        raise InputError(f"expected a function, got {type(function).__name__}")
     target = f"{function.__module__}:{function.__name__}"
     check_function(function, target)
     for parameter in inspect.signature(function).parameters.values():

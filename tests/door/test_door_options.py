@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -65,3 +66,58 @@ def test_a_run_takes_its_archive_as_a_path(tmp_path: Path) -> None:
     with pytest.raises(holdfast.HoldfastError) as told:
         holdfast.run(jobs, store=tmp_path / "file")
     assert str(tmp_path / "file") in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"jobs_file": None}, "jobs_file: expected a path, got nothing"),
+        ({"store": 7}, "store: expected a path or None, got 7"),
+        ({"store": b"x"}, "store: expected a path or None, got b'x'"),
+        ({"address": 7233}, "address: expected a text or None, got 7233"),
+        ({"namespace": Path("x")}, "namespace: expected a text or None, got PosixPath('x')"),
+        ({"profile": 7}, "profile: expected a text or None, got 7"),
+        ({"rerun_failed": "no"}, "rerun_failed: expected True or False, got 'no'"),
+        ({"on_event": "print"}, "on_event: expected a function or None, got 'print'"),
+    ],
+)
+def test_what_is_no_path_no_text_or_no_function_is_bad_input(
+    options: dict[str, Any], words: str, home: Path
+) -> None:
+    """A text was taken for truth, and the others were a ``TypeError`` of somebody's."""
+    with pytest.raises(holdfast.InputError) as told:
+        holdfast.run(**{"jobs_file": "jobs.yaml", **options})
+    assert str(told.value) == words
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: holdfast.jobs_of(cast("Any", 7)), "jobs_file: expected a path, got 7"),
+        (lambda: holdfast.Job("b", "a", {}).named(cast("Any", 7)), "id: expected a text, got 7"),
+        (lambda: holdfast.Archive(cast("Any", 7)), "url: expected a path or None, got 7"),
+        (lambda: holdfast.HoldfastPlugin(cast("Any", 7)), "store: expected a path or None, got 7"),
+        (
+            lambda: holdfast.HoldfastPlugin(allowed="/srv"),
+            "allowed: expected several paths, got '/srv'",
+        ),
+        (
+            lambda: holdfast.HoldfastPlugin(allowed=cast("Any", (7,))),
+            "allowed: expected a path, got 7",
+        ),
+        (lambda: holdfast.tool(cast("Any", "once")), "expected a function, got str"),
+    ],
+)
+def test_other_names_say_so_too(ask: Callable[[], object], words: str) -> None:
+    """Where it is written, and not in a worker later."""
+    with pytest.raises(holdfast.InputError) as told:
+        ask()
+    assert str(told.value) == words
+
+
+def test_a_job_of_an_archive_is_named_by_a_text(tmp_path: Path) -> None:
+    """A number is bad input, and not a job that is not there."""
+    open_store(str(tmp_path / "there"))
+    with pytest.raises(holdfast.InputError, match="name: expected a text, got 7"):
+        holdfast.Archive(tmp_path / "there").job(cast("Any", 7))
