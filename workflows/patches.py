@@ -107,10 +107,13 @@ given another deadline has that alone.
 REGROUPED = "a-group-that-a-sleep-recomputes-is-news"
 """A tick of a sleeping job that recomputes a group is recorded, whatever it reads."""
 
+EACH_WAIT = "a-record-is-followed-through-each-wait"
+"""A tick of a recorded sleep looks at what any of its waits is for, not the first alone."""
+
 AT_START = (
-    *(REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT),
-    *(ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE),
-    *(PACED, EARLIER),
+    *(EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED),
+    *(LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
+    *(STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

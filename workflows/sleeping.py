@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import Stop
     from workflows.effects import Effects
     from workflows.moment import Moment
-    from workflows.patches import MARKS, REGROUPED, patched
+    from workflows.patches import EACH_WAIT, MARKS, REGROUPED, patched
     from workflows.preparing import Preparing
     from workflows.sub_jobs import SubJobs
 
@@ -73,6 +73,8 @@ class Asleep:
         """Sleep, and wake, as in the record that is followed, if there is one."""
         sleeping = self._moment.job.sleeping
         if (interim := self._moment.answers.interim) is not None:
+            if patched(EACH_WAIT):
+                sleeping.await_all(self._moment.job.graph)
             for at in sleeping.left_of(interim):
                 await self._look(at, repeated=True)
             sleeping.repeat(interim)

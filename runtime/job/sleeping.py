@@ -161,6 +161,12 @@ class Sleeping:
                 interim.woken or "did not sleep: the record that is followed did not either",
             )
 
+    def await_all(self, graph: ContextGraph) -> None:
+        """Look at what any of the waits is for: a record does not tell of which a tick was."""
+        if (state := self.state) is not None:
+            known = {o: was for wait in state.waits for o, was in graph.awaited(wait).items()}
+            self.state = state.model_copy(update={"known": known})
+
     def left_of(self, interim: Interim) -> tuple[float, ...]:
         """The ticks of the recorded sleep that this one has not repeated yet."""
         return interim.ticks[len(self.state.news) :] if self.state is not None else ()

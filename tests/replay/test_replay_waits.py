@@ -20,7 +20,13 @@ from runtime.base.workflow_ids import TASK_LIMIT
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually, until_phase, until_turn
-from tests.replay.replays import fork_job, frozen_again, rerun, turn_of
+from tests.replay.replays import (
+    follows_its_record,
+    fork_job,
+    frozen_again,
+    rerun,
+    turn_of,
+)
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
 from workflows import continuing
@@ -113,6 +119,29 @@ async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
         step.interim for step in archive.steps(outcome.run)
     ]
     assert _timeless(replayed, again.run) == _timeless(archive, outcome.run)
+
+
+async def test_a_change_that_ended_a_later_wait_of_a_statement(stage: Stage) -> None:
+    """The view was read for the second wait alone, and whoever follows the record reads it then."""
+    path = stage.workspace / "log.txt"
+    path.write_text("one\n")
+    replies = [
+        "v = view('log.txt', freq='Sync')",
+        "wait(1)\nwait_for(v)",
+        "x = v.text",
+        "finish(x)",
+    ]
+    spec = stage.spec(replies, id="job")
+    handle = await stage.start(spec)
+    await until_turn(handle, 2)
+    await _until_asleep(handle)
+    path.write_text("two\n")
+    outcome = await handle.result()
+    archive = archive_of(stage, spec.id)
+    assert archive.end(outcome.run).result == "two"
+    [_] = archive.find_step(outcome.run, 3).interim.ticks
+    path.write_text("three\n")
+    await follows_its_record(stage, "job", outcome, 4)
 
 
 ABOUT = """
