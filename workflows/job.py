@@ -130,6 +130,7 @@ class JobWorkflow(Ordered):
         self.sub_jobs = SubJobs(order, self.moment, self.slices)
         self.asleep = Asleep(
             *(self.moment, self.effects, self.preparing, self.sub_jobs),
+            begun_anew=self.turn_begun_anew,
             stopped=self.stop_behind_a_wait,
             go_on_if_full=self.go_on_if_full,
         )

@@ -110,10 +110,13 @@ REGROUPED = "a-group-that-a-sleep-recomputes-is-news"
 EACH_WAIT = "a-record-is-followed-through-each-wait"
 """A tick of a recorded sleep looks at what any of its waits is for, not the first alone."""
 
+GATED_FIRST = "a-sleep-is-gated-before-it-is-woken"
+"""A job that is reset to behind a sleep asks for its order before what has arrived wakes it."""
+
 AT_START = (
-    *(EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED),
-    *(LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
-    *(STARTS_ONCE, PACED, EARLIER),
+    *(GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN),
+    *(GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT),
+    *(CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

@@ -16,14 +16,15 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.stops import Stop
     from workflows.effects import Effects
     from workflows.moment import Moment
-    from workflows.patches import EACH_WAIT, MARKS, REGROUPED, patched
+    from workflows.patches import EACH_WAIT, GATED_FIRST, MARKS, REGROUPED, patched
     from workflows.preparing import Preparing
     from workflows.sub_jobs import SubJobs
 
 
 class Asleep:
-    """The sleep of a job. ``stopped`` tells why it ends behind a wait, ``go_on_if_full`` has it go
-    on in another run, if this one is full.
+    """The sleep of a job. ``begun_anew`` asks for the order of a run that was reset to here, and
+    ``stopped`` tells why it ends behind a wait; ``go_on_if_full`` has it go on in another run, if
+    this one is full.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Asleep:
         effects: Effects,
         preparing: Preparing,
         sub_jobs: SubJobs,
+        begun_anew: Callable[[], Awaitable[Stop | None]],
         stopped: Callable[[], Awaitable[Stop | None]],
         go_on_if_full: Callable[[], Awaitable[None]],
     ) -> None:
@@ -39,6 +41,7 @@ class Asleep:
         self._effects = effects
         self._preparing = preparing
         self._sub_jobs = sub_jobs
+        self._begun_anew = begun_anew
         self._stopped = stopped
         self._go_on_if_full = go_on_if_full
 
@@ -51,6 +54,13 @@ class Asleep:
         await self._prepare(moment.now)
         await self._meet()
         while (alarm := sleeping.alarm(job.graph)) is not None:
+            # Before what has arrived is looked at: with a record it comes at a later turn.
+            if patched(GATED_FIRST):
+                if (stop := await self._begun_anew()) is not None:
+                    return stop
+                if moment.answers.interim is not None:
+                    await self._repeat()
+                    continue
             now = moment.now
             if moment.inbox:
                 sleeping.wake("a message", now)

@@ -14,6 +14,7 @@ from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
+from tests.eventually import until_phase, until_turn
 from tests.replay.replays import reexecution, replayed, rerun, reset_job, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage
@@ -54,6 +55,25 @@ async def test_messages_after_n_are_delivered_once(stage: Stage) -> None:
     anew, _ = await replayed(stage, "job", rerun(stage, "job", run, 2))
     assert (_messages(stage, anew.run, 3), _messages(stage, anew.run, 14)) == (texts, texts)
     assert sound(archive_of(stage, "job"))
+
+
+async def test_a_later_turns_message_does_not_wake_the_sleep_before(stage: Stage) -> None:
+    """The record says what ended that, and its turn is shown it."""
+    replies = ["wait(1)", "x = 2", "wait(100)", "finish(x)"]
+    handle = await stage.start(stage.spec(replies, id="job"))
+    await until_turn(handle, 3)
+    await until_phase(handle, "asleep")
+    await handle.signal("message", Note.of("Wake up."))
+    run = (await handle.result()).run
+    archive = archive_of(stage, "job")
+    frozen, found = await replayed(stage, "job", reexecution(stage, "job", run, 2, frozen=True))
+    assert (frozen.status, found) == (JobStatus.SUCCEEDED, [])
+    told = [[step.interim.woken for step in archive.steps(one)] for one in (run, frozen.run)]
+    assert told[1] == told[0]
+    assert [text.rpartition(" by ")[2] for text in told[0]] == [
+        *("", "the time that was set", "", "a message")
+    ]
+    assert _messages(stage, frozen.run, 4) == ["Wake up."]
 
 
 async def test_at_the_end_of_the_record_the_model_goes_on(stage: Stage) -> None:
