@@ -113,10 +113,13 @@ EACH_WAIT = "a-record-is-followed-through-each-wait"
 GATED_FIRST = "a-sleep-is-gated-before-it-is-woken"
 """A job that is reset to behind a sleep asks for its order before what has arrived wakes it."""
 
+BEHIND_SIGNALS = "no-signal-alone-begins-a-turn"
+"""Behind a signal for which a turn waited, an event is waited for at which a reset is heard of."""
+
 AT_START = (
-    *(GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN),
-    *(GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT),
-    *(CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS),
+    *(NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS),
+    *(NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

@@ -12,7 +12,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from workflows.messages import JobOrder
-    from workflows.moment import Moment
+    from workflows.moment import Moment, behind_signals
 
 
 class Pausing:
@@ -53,3 +53,4 @@ class Pausing:
                 timeout=self._moment.until_deadline(),
                 timeout_summary="paused",
             )
+            await behind_signals()

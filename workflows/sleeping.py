@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.sources import ReadResult
     from runtime.job.stops import Stop
     from workflows.effects import Effects
-    from workflows.moment import Moment
+    from workflows.moment import Moment, behind_signals
     from workflows.patches import EACH_WAIT, GATED_FIRST, MARKS, REGROUPED, patched
     from workflows.preparing import Preparing
     from workflows.sub_jobs import SubJobs
@@ -127,6 +127,7 @@ class Asleep:
                 timeout=timedelta(seconds=seconds),
                 timeout_summary="asleep",
             )
+            await behind_signals()
 
     async def _look(self, at: float, *, repeated: bool = False) -> None:
         """A tick of the sleeping job.

@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.failing import waits_too_long, wanted_by
     from workflows.limits import sooner
     from workflows.messages import JobOrder
-    from workflows.moment import Moment
+    from workflows.moment import Moment, behind_signals
     from workflows.patches import IN_VAIN, patched
 
 ASKED_AGAIN = "slice-asked-again"
@@ -181,3 +181,4 @@ class Slices:
                 timeout=timeout,
                 timeout_summary="waiting for a slice of the batch's budget",
             )
+            await behind_signals()

@@ -5,19 +5,20 @@ reason.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
-from temporalio.client import WorkflowExecutionStatus
+from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
 
 from activities.record import AfterRecord
 from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
-from tests.eventually import until_phase, until_turn
+from tests.eventually import eventually, until_phase, until_turn
 from tests.replay.replays import reexecution, replayed, rerun, reset_job, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
-from tests.workflow.stage import Stage
+from tests.workflow.stage import Stage, events_of
 from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -74,6 +75,37 @@ async def test_a_later_turns_message_does_not_wake_the_sleep_before(stage: Stage
         *("", "the time that was set", "", "a message")
     ]
     assert _messages(stage, frozen.run, 4) == ["Wake up."]
+
+
+async def _sleeps(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Whether a job's first sleep has its timer, behind that with which it falls asleep."""
+    return len(events_of(await handle.fetch_history(), "TIMER_STARTED")) == 2
+
+
+@pytest.mark.parametrize("waits", ["wait(1)", "wait(100)"], ids=["resumed", "woken"])
+async def test_a_turn_that_a_signal_began_goes_by_its_order(stage: Stage, waits: str) -> None:
+    """The job was paused, or slept; and what was sent to a later turn comes there, once."""
+    replies = [waits, "x = 2", "wait(100)", "finish(x)"]
+    handle = await stage.start(stage.spec(replies, id="job"))
+    if waits == "wait(1)":
+        await until_phase(handle, "asleep")
+        await handle.signal("pause", Note.of())
+        await until_phase(handle, "paused")
+        await handle.signal("resume", Note.of())
+    else:
+        await eventually(lambda: _sleeps(handle), "the job sleeps")
+        await handle.signal("message", Note.of("Wake up."))
+    await until_turn(handle, 3)
+    await until_phase(handle, "asleep")
+    await handle.signal("message", Note.of("Go on."))
+    run = (await handle.result()).run
+    told = _messages(stage, run, 4)
+    frozen, found = await replayed(stage, "job", reexecution(stage, "job", run, 2, frozen=True))
+    assert (frozen.status, found) == (JobStatus.SUCCEEDED, [])
+    assert [_messages(stage, frozen.run, turn) for turn in (2, 4)] == [told[:-1], told]
+    order = rerun(stage, "job", run, 2, statement="finish('edited')")
+    edited, _ = await replayed(stage, "job", order)
+    assert archive_of(stage, "job").end(edited.run).result == "edited"
 
 
 async def test_at_the_end_of_the_record_the_model_goes_on(stage: Stage) -> None:

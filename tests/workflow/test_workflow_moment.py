@@ -36,6 +36,7 @@ NOT_LOOKED_AFTER = {
     ("holding", "told_all"): "the next run looks",
     ("job", "end"): "nothing follows",
     ("job", "go_on_in_another_run"): "the next run looks",
+    ("moment", "behind_signals"): "who waits for a signal looks",
     ("paging", "_ask"): "a batch is no job",
     ("pausing", "_resumed"): "who waits for it looks",
     ("preparing", "_ends"): "who waits for them looks",
