@@ -170,12 +170,21 @@ def still_ends(home: Home) -> bool:
     if info is None or port_is_free(info.port):
         return False
     _reap()
+    # Not of the process, which is told as ended with its first thread: the last one closes the
+    # files. Where there is none, another process has the port.
     try:
-        status = Path(f"/proc/{info.pid}/stat").read_text("ascii", "replace")
-    # It has ended, and another process has its port.
+        threads = list(Path(f"/proc/{info.pid}/task").iterdir())
     except OSError:
         return False
-    # One that nobody has waited for yet has closed all its files.
+    return any(map(_runs, threads))
+
+
+def _runs(thread: Path) -> bool:
+    """Whether a thread, by its directory in ``/proc``, has not ended yet."""
+    try:
+        status = (thread / "stat").read_text("ascii", "replace")
+    except OSError:
+        return False
     return status.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 

@@ -63,21 +63,37 @@ async def test_kill_in_mid_write_loses_no_acknowledged_workflow(home: Home) -> N
 
 
 HOLD = """
-import signal, socket, sys
+import ctypes, signal, socket, sys, threading
 
-with socket.create_server(("127.0.0.1", int(sys.argv[1]))):
+held = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+{then}
+"""
+
+PAUSE = "print(flush=True); signal.pause()"
+
+# The system tells the whole process as a zombie then.
+END_THE_FIRST_THREAD = """
+first = f"/proc/self/task/{threading.get_native_id()}/stat"
+
+def pause():
+    while open(first).read().rpartition(")")[2].split()[0] != "Z":
+        pass
     print(flush=True)
     signal.pause()
+
+threading.Thread(target=pause).start()
+ctypes.CDLL(None).pthread_exit(None)
 """
 
 
+@pytest.mark.parametrize("then", [PAUSE, END_THE_FIRST_THREAD])
 async def test_a_killed_server_that_has_its_port_still_is_waited_for(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
     """The next one is at the same port, also where nobody uses it."""
     first = await ensure_server(home)
     await kill(home, first)
-    command = [sys.executable, "-c", HOLD, str(first.port)]
+    command = [sys.executable, "-c", HOLD.format(then=then), str(first.port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:  # noqa: ASYNC220
         assert killed.stdout is not None
         killed.stdout.readline()
