@@ -154,15 +154,18 @@ class LimitedQueues:
         """The queue's state now, after what this worker has heard; what was known while the server
         does not answer.
         """
+        heard = metered.taken()
         try:
             # Read anew each time: other workers steer the same queue.
             account, rate = await account_of(self.client, queue)
             now = time.time()
-            after = steered(account, metered.taken(), now)
+            after = steered(account, heard, now)
             if _differs(after.rate(now), rate) or after.until != account.until:
                 await keep_rate(self.client, queue, after, now)
             return after
         except RPCError:
+            # For the next look: nobody else has heard that the provider is to be left alone.
+            metered.meter.add(heard)
             return known
 
 

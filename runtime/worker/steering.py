@@ -42,6 +42,13 @@ class Meter:
     refused: int = 0
     quiet: float = 0.0
 
+    def add(self, other: Meter) -> None:
+        """What another meter was told."""
+        self.calls += other.calls
+        self.tokens += other.tokens
+        self.refused += other.refused
+        self.quiet = max(self.quiet, other.quiet)
+
     def used(self, tokens: int) -> None:
         """A call was answered."""
         self.calls += 1

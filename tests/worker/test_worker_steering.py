@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.spec.limits import Routes, fairness_key, limited_by
 from runtime.base.spec.models import Limit
 from runtime.server.rates import FIRST_TOKENS, Account
+from runtime.worker import limited
+from runtime.worker.limited import LimitedQueues, Metered
 from runtime.worker.steering import LEAST_SHARE, Meter, seconds_in, steered
 from tests.work import work
 
@@ -165,3 +171,37 @@ def test_what_the_server_keeps_is_read_back() -> None:
     """The words that say why a queue has its rate are its state."""
     account = Account(limit=Limit(requests_per_minute=60, concurrent=3), tokens=1_234.5, share=0.7)
     assert Account.model_validate_json(account.model_dump_json(exclude_defaults=True)) == account
+
+
+async def test_what_is_heard_while_the_server_does_not_answer_is_told_at_the_next_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The provider asked to be left alone, and no other worker has heard it."""
+    before = Account(limit=Limit(requests_per_minute=600))
+    answers, kept = iter([True, False, True, True]), list[Account]()
+
+    def answer() -> None:
+        if not next(answers):
+            raise RPCError("no answer", RPCStatusCode.UNAVAILABLE, b"")
+
+    async def account_of(*_: Any) -> tuple[Account, float]:
+        answer()
+        return before, 10.0
+
+    async def keep_rate(_client: Client, _queue: str, account: Account, _now: float) -> None:
+        answer()
+        kept.append(account)
+
+    monkeypatch.setattr(limited, "account_of", account_of)
+    monkeypatch.setattr(limited, "keep_rate", keep_rate)
+    queues = LimitedQueues(cast("Client", None), cast("Any", None))
+    metered = Metered()
+    metered.meter.refuse(20.0)
+    metered.meter.used(3_000)
+    assert await queues._look("q", metered, before) == before
+    assert kept == []
+    metered.meter.used(1_000)
+    after = await queues._look("q", metered, before)
+    assert [after] == kept
+    assert (after.share, after.slow, after.tokens) == (0.7, 0.05, 2_000.0)
+    assert metered.taken() == Meter()
