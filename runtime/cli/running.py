@@ -34,8 +34,6 @@ from runtime.cli.telemetry import metrics_address
 from runtime.cli.working import Workers, crew_of
 from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
-from runtime.client.forks import resume_lost
-from runtime.client.left_behind import end_left_behind
 from runtime.client.lost import refuse_lost, unasked_plan
 from runtime.client.planning import plan_batch
 from runtime.client.plans import Plan, Start
@@ -274,12 +272,16 @@ async def _without_lost(control: Control, request: Request, connection: Connecti
     """
     plan = await _planned(control, request, connection)
     if request.lost is Lost.ANEW:
+        from runtime.client.left_behind import end_left_behind
+
         # Before they begin: then they are not lost any more, and nobody would look for these.
         await end_left_behind(control, plan)
     if not plan.counted(Start.LOST):
         return plan
     if request.lost is Lost.REFUSED:
         refuse_lost(control.store, plan, connection.address, request.again)
+    from runtime.client.forks import resume_lost
+
     await resume_lost(control.client, control.store, plan)
     # Anew: what was lost has a run now.
     return await _planned(control, request, connection)

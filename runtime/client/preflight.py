@@ -16,8 +16,6 @@ from runtime.base.roles import EVERY, Role, Roles, own_roles
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
-from runtime.sandbox.choice import sandbox_of
-from runtime.sandbox.command import SandboxUnavailable
 from runtime.tools.environment import named_secrets
 
 _REMEMBERED = 4_096
@@ -114,6 +112,9 @@ def _store_fault(store: str, loaded: Loaded) -> ArchiveError | InputError | None
 
 def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
     """See that commands can be run here as the job wants them."""
+    from runtime.sandbox.choice import sandbox_of
+    from runtime.sandbox.command import SandboxUnavailable
+
     own = problems.has(("jobs", index, "workspace"))
     at: Location = ("jobs", index, "workspace") if own else ("defaults", "workspace")
     try:

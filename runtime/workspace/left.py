@@ -11,7 +11,6 @@ from runtime.archive.workspaces import opening_of
 from runtime.base.values import Value
 from runtime.trees.entries import Kind, shown
 from runtime.trees.tree import Tree
-from runtime.workspace.checkouts.excluded import excluded
 
 
 class LeftWorkspace(Value):
@@ -49,6 +48,8 @@ def kept_in(tree: Tree, patterns: tuple[str, ...]) -> list[str]:
     """The files and links of a tree that patterns name, themselves or by a directory above."""
     if not patterns:
         return []
+    from runtime.workspace.checkouts.excluded import excluded
+
     named = excluded(patterns)
     return [
         path
