@@ -11,13 +11,12 @@ wait ends by itself before, what it waited for is taken, and the next one does n
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from temporalio import workflow
 
-if TYPE_CHECKING:
-    from workflows.moment import Moment
+with workflow.unsafe.imports_passed_through():
+    from workflows.moment import Moment, one_event
 
 T = TypeVar("T")
 
@@ -62,7 +61,7 @@ class Cancelling:
             CancelledError: if there is one.
         """
         with self._moment.ends_by_a_cancel():
-            await workflow.sleep(timedelta(milliseconds=1), summary="before another run")
+            await one_event("before another run")
         # Also one that comes in this very task is known when nothing else can run.
         await workflow.wait_condition(lambda: True)
         if self.under_way or self._moment.cancelled:
@@ -83,7 +82,7 @@ class Cancelling:
             if working.done():
                 return
         wait = moment.cancelled = seen
-        await workflow.sleep(timedelta(milliseconds=1), summary="cancel")
+        await one_event("cancel")
         # What has ended by itself meanwhile is taken, and the job comes to its next wait.
         await workflow.wait_condition(lambda: True)
         if moment.wait == wait:

@@ -37,12 +37,18 @@ with workflow.unsafe.imports_passed_through():
 T = TypeVar("T")
 
 
+async def one_event(why: str) -> None:
+    """Wait for an event of the server, which the history shows with ``why`` it is waited for."""
+    # The shortest timer that is one: what has come before is known when it fires.
+    await workflow.sleep(timedelta(milliseconds=1), summary=why)
+
+
 async def behind_signals() -> None:
     """Wait for an event that is no signal: what a signal sets going runs before its workflow is
     told that it was reset to that task (temporalio 1.35), and would ask for no order.
     """
     if patched(BEHIND_SIGNALS):
-        await workflow.sleep(timedelta(milliseconds=1), summary="behind a signal")
+        await one_event("behind a signal")
 
 
 class Moment:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
@@ -20,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.cutting import CUT_BOOKED, Cuts, was_cut
     from workflows.effects import Effects
     from workflows.failing import failed_in
-    from workflows.moment import Moment
+    from workflows.moment import Moment, one_event
     from workflows.patches import NO_NEWS, patched
 
 WAITED_FOR = "held-calls-are-waited-for"
@@ -113,7 +112,7 @@ class Preparing:
         """Wait for an event of the server, and for the ends of ``calls``: one may have ended
         without an event that a look has seen, see ``Moment``.
         """
-        await workflow.sleep(timedelta(milliseconds=1), summary="for summaries")
+        await one_event("for summaries")
         await workflow.wait_condition(
             lambda: not any(one in self._handles or self._cuts.asks(one) for one in calls)
         )
@@ -125,8 +124,7 @@ class Preparing:
         if not (self._cuts or (self._calls and patched(CUT_BOOKED))):
             return
         # Which of them have ended is known after an event of the server alone, see ``Moment``.
-        event = workflow.sleep(timedelta(milliseconds=1), summary="before the end")
-        await self._moment.after(event, lambda _: 0.0)
+        await self._moment.after(one_event("before the end"), lambda _: 0.0)
         for payload_id in [one for one in self._handles if one in self._calls]:
             self._cancel(payload_id)
         if self._cuts:

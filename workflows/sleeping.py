@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.sources import ReadResult
     from runtime.job.stops import Stop
     from workflows.effects import Effects
-    from workflows.moment import Moment, behind_signals
+    from workflows.moment import Moment, behind_signals, one_event
     from workflows.patches import EACH_WAIT, GATED_FIRST, MARKS, REGROUPED, patched
     from workflows.preparing import Preparing
     from workflows.sub_jobs import SubJobs
@@ -104,8 +104,7 @@ class Asleep:
         of such a message would have a timer in the replay alone.
         """
         if self._moment.job.sleeping.state is not None:
-            event = workflow.sleep(timedelta(milliseconds=1), summary="falling asleep")
-            await self._moment.after(event, lambda _: 0.001)
+            await self._moment.after(one_event("falling asleep"), lambda _: 0.001)
 
     async def _pass_time(self, seconds: float) -> None:
         """Let time pass, until a message or something prepared arrives at the latest.

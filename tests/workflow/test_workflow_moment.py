@@ -13,9 +13,12 @@ import workflows
 ROOM = Path(workflows.__file__).parent
 
 WAITS = frozenset(
-    {"execute_activity", "sleep", "wait_condition", "result_of", "perform", "tick", "look"}
+    {
+        *("execute_activity", "sleep", "wait_condition", "one_event", "result_of"),
+        *("perform", "tick", "look"),
+    }
 )
-"""Calls that wait for the server: Temporal's, and those of ``Effects`` that do."""
+"""Calls that wait for the server: Temporal's, the room's own, and those of ``Effects`` that do."""
 
 NOT_LOOKED_AFTER = {
     ("answers", "ask"): "what a record answers takes no time of the job's",
@@ -37,6 +40,7 @@ NOT_LOOKED_AFTER = {
     ("job", "end"): "nothing follows",
     ("job", "go_on_in_another_run"): "the next run looks",
     ("moment", "behind_signals"): "who waits for a signal looks",
+    ("moment", "one_event"): "who asks for it looks",
     ("paging", "_ask"): "a batch is no job",
     ("pausing", "_resumed"): "who waits for it looks",
     ("preparing", "_ends"): "who waits for them looks",
@@ -75,13 +79,13 @@ def test_every_wait_is_looked_after() -> None:
 
 
 def _waits(call: str) -> bool:
-    """Whether it is a call of Temporal's ``workflow``, of the one way to call activities, or of the
-    job's effects.
+    """Whether it is a call of Temporal's ``workflow``, of the room's own ways to wait and to call
+    activities, or of the job's effects.
     """
     of, _, name = call.rpartition(".")
     if name in {"execute_activity", "sleep", "wait_condition"}:
         return of == "workflow"
-    return name == "result_of" or of.endswith("effects")
+    return name in {"one_event", "result_of"} or of.endswith("effects")
 
 
 def test_nobody_else_looks() -> None:
