@@ -14,23 +14,20 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from runtime.archive.catalog import archive_id
-from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ServerError
 from runtime.base.roles import VARIABLE, Role, Roles
 
 LOOK_SECONDS = 2.0
 """How often it is looked whether the workers still work."""
 
-MakeWorker = Callable[[Role, str], Worker]
-"""A worker of a role, for the jobs of an archive."""
+MakeWorker = Callable[[Role], Worker]
+"""A worker of a role, for the jobs of one archive."""
 
 
 @dataclass
 class RoleWorkers:
     """A worker for each role that is wanted but for turns, which go by batches' queues."""
 
-    store: ObjectStore
     make: MakeWorker
     _running: dict[Role, tuple[Worker, asyncio.Task[None]]] = field(default_factory=dict)
 
@@ -46,11 +43,8 @@ class RoleWorkers:
                 raise ServerError(f"the worker of role {role} stopped: {task.exception()}")
         wanted = set(roles) - {Role.TURNS} - self._running.keys()
         new = [role for role in Role if role in wanted]
-        if not new:
-            return []
-        archive = await asyncio.to_thread(archive_id, self.store)
         for role in new:
-            worker = self.make(role, archive)
+            worker = self.make(role)
             self._running[role] = worker, asyncio.create_task(worker.run(), name=role)
         return new
 

@@ -115,7 +115,7 @@ class BatchWorkers:
                 roles=self._roles,
             )
             others = role_workers(
-                self.client, self.store, allowed=self.allowed, identity=self._identity
+                self.client, self.store, own, allowed=self.allowed, identity=self._identity
             )
             try:
                 await self._help(others, self.roles or ())

@@ -242,19 +242,20 @@ def _only(role: Role | None) -> Roles:
 def role_workers(
     client: Client,
     store: ObjectStore,
+    archive: str,
     *,
     allowed: tuple[Path, ...] = (),
     identity: str | None = None,
 ) -> RoleWorkers:
-    """What works on the queues of roles."""
+    """What works on the queues of roles, for the jobs of ``archive``, which is ``store``'s name."""
 
-    def make(role: Role, archive: str) -> Worker:
+    def make(role: Role) -> Worker:
         queue = role_queue(role, archive)
         return make_queue_worker(
             client, store, queue, role=role, allowed=allowed, identity=identity
         )
 
-    return RoleWorkers(store, make)
+    return RoleWorkers(make)
 
 
 def limited_queues(
@@ -369,7 +370,7 @@ async def running_worker(
         await asyncio.to_thread(warm_up, roles)
         archive = await asyncio.to_thread(archive_id, store)
         queues = limited_queues(client, store, identity=identity, roles=roles)
-        others = role_workers(client, store, identity=identity)
+        others = role_workers(client, store, archive, identity=identity)
         leaving = Leaving()
         working.push_async_callback(leaving.left)
         if Role.TURNS in roles:

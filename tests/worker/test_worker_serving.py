@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,9 +14,10 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore, open_store
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.errors import ArchiveError
+from runtime.base.roles import MEMO
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import OPEN_JOBS, job_workflow_id
-from runtime.worker import serving
+from runtime.base.workflow_ids import OPEN_BATCHES, OPEN_JOBS, job_workflow_id
+from runtime.worker import serving, worker
 from runtime.worker.serving import BatchWorkers
 from workflows.messages import batch_queue
 
@@ -34,6 +35,11 @@ class Away(MemoryStore):
             raise ArchiveError("cannot list it")
         return super().list(prefix)
 
+    def get(self, key: str) -> bytes:
+        if self.away:
+            raise ArchiveError("cannot read it")
+        return super().get(key)
+
 
 class Server:
     """A client of a server on which one job is open, that of a batch which has ended: as one that
@@ -49,6 +55,18 @@ class Server:
             yield SimpleNamespace(
                 id=job_workflow_id(KEY), task_queue=batch_queue(KEY.batch), memo=memo
             )
+
+
+class SplitServer:
+    """A client of a server on which one batch is open, whose calls go by the queues of roles."""
+
+    async def list_workflows(self, query: str) -> AsyncIterator[Any]:
+        if query == OPEN_BATCHES:
+
+            async def memo() -> dict[str, Any]:
+                return {"archive": OWN, MEMO: True}
+
+            yield SimpleNamespace(task_queue=batch_queue(KEY.batch), memo=memo)
 
 
 class Idle:
@@ -99,3 +117,20 @@ async def test_a_job_whose_definition_is_damaged_keeps_no_worker_from_work(
     (tmp_path / str(archive.definition_key())).write_bytes(b"damaged")
     await look(workers(store, told, monkeypatch))
     assert told == ["working on batch b"]
+
+
+async def test_a_batch_that_is_split_is_helped_while_its_archive_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is asked of the archive for that: its name was, as the worker began."""
+    store, told = Away(), list[str]()
+    batches = workers(store, told, monkeypatch)
+    monkeypatch.setattr(worker, "make_queue_worker", lambda *_, **__: Idle())
+    nowhere, idle, split = (cast("Any", one) for one in (None, Idle(), SplitServer()))
+    batches.client = split
+    store.away = True
+    await batches._look(OWN, idle, worker.role_workers(nowhere, store, OWN))
+    assert told == [
+        "working on batch b",
+        *(f"making the calls of role {role}" for role in ("models", "tools", "sandboxes", "reads")),
+    ]
