@@ -225,7 +225,7 @@ def given_up(
     )
 
 
-def estimate(prompt: int, completion: int, options: ModelOptions, seconds: float = 0.0) -> Failed:
+def estimate(prompt: int, completion: int, options: ModelOptions) -> Failed:
     """A failed attempt whose request was sent, and for which nobody said what it used."""
     usage = counted_usage(prompt, completion)
-    return Failed(attempts=1, usage=usage, cost_usd=cost_of(options, usage), seconds=seconds)
+    return Failed(attempts=1, usage=usage, cost_usd=cost_of(options, usage))

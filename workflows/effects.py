@@ -72,7 +72,7 @@ class Effects:
     routing: Routing
 
     async def perform(
-        self, effect: Effect, turn: int, number: int, decision: Decision | None = None
+        self, effect: Effect, turn: int, number: int, decision: Decision | None
     ) -> tuple[Any, float | None]:
         """The result of effect ``number`` of the turn's statement, and the seconds worked for it,
         if somebody told. ``decision`` is a person's on the call that it is.
@@ -112,7 +112,6 @@ class Effects:
                     "call_tool", call, ToolResult, request.tool, TOOL_LIMIT, place, **route
                 )
                 return done.timeless, done.worked
-
             case EffectKind.SPAWN:
                 raise RuntimeError("sub-jobs are started by workflows/sub_jobs.py")
             case EffectKind.SERVER:

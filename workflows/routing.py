@@ -48,7 +48,7 @@ class Routing:
             way = self.by_name(target) or self._by(limited)
         return way or self.to(Role.TOOLS)
 
-    def of_change(self, tool: str | None, *, recorded: bool = False) -> dict[str, Any]:
+    def of_change(self, tool: str | None, *, recorded: bool) -> dict[str, Any]:
         """How an effect on the workspace goes, which a ``tool`` may have; otherwise as ``of_tool``,
         but that there are no limits.
 

@@ -21,11 +21,11 @@ class Item:
     usd: float | None
 
 
-def month(need: Need, own: Mapping[str, float] | None = None) -> list[Item]:
+def month(need: Need, own: Mapping[str, float]) -> list[Item]:
     """A month of 30 days, where the archive has all that it will ever keep. ``own`` are prices in
     place of the defaults.
     """
-    usd = {name: price.usd for name, price in DEFAULTS.items()} | dict(own or {})
+    usd = {name: price.usd for name, price in DEFAULTS.items()} | dict(own)
 
     def times(name: str, amount: float) -> float | None:
         price = usd[name]

@@ -172,7 +172,7 @@ class _Walk:
 
 
 def attempts_shown(
-    archive: JobArchive, run: str, last: int | None = None, gaps: list[Gap] | None = None
+    archive: JobArchive, run: str, last: int | None, gaps: list[Gap] | None
 ) -> Iterator[tuple[int, str]]:
     """Each turn's attempt that was answered (or made last), from the names of objects; a step is
     read where there are several.

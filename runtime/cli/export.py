@@ -98,7 +98,7 @@ def command(
     archive = JobArchive.of(objects, name)
     chosen, wanted = chosen_run(archive, str(name), run), _turns(turns)
     held = (
-        [turn for turn, _ in attempts_shown(archive, chosen, gaps=[])] if turns is not None else []
+        [turn for turn, _ in attempts_shown(archive, chosen, None, [])] if turns is not None else []
     )
     if turns is not None and not any(map(wanted.hold, held)):
         raise NotFound(

@@ -56,7 +56,7 @@ class Workers:
 
 
 async def run_workers(
-    target: Target, store_url: str | None, wish: Workers, processes: int | None = None
+    target: Target, store_url: str | None, wish: Workers, processes: int | None
 ) -> int:
     """Work on the open batches until interrupted; returns the exit code.
 

@@ -33,9 +33,7 @@ WHY_LOST = "its database was lost, or it is another server than before"
 """Why Temporal does not know of a job that the archive has."""
 
 
-def archived_plan(
-    store: ObjectStore, key: JobKey, spec: JobSpec, *, rerun_failed: bool = False
-) -> JobPlan:
+def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec, *, rerun_failed: bool) -> JobPlan:
     """What the archive alone says of a job: new, done, with ``rerun_failed`` begun anew if it ended
     without success, or lost with the last turn that is finished.
 

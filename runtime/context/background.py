@@ -106,7 +106,7 @@ class Background:
         return tuple(begun)
 
     def _preparation(
-        self, state: AnyNode, number: int, turn: int, now: float, version: str = ""
+        self, state: AnyNode, number: int, turn: int, now: float, version: str
     ) -> Preparation:
         return Preparation(
             number=number,

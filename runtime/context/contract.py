@@ -141,7 +141,7 @@ def _functions(*, hands: bool) -> tuple[str, ...]:
     return tuple(_function(signature) for signature in signatures)
 
 
-def any_once(tools: Iterable[Tool], servers: Iterable[ServerListing] = ()) -> bool:
+def any_once(tools: Iterable[Tool], servers: Iterable[ServerListing]) -> bool:
     """Whether a tool runs at most once for a call, so that statements know ``OutcomeUnknown``."""
     of_servers = (tool.effect for server in servers for tool in server.tools)
     return EffectClass.ONCE in {*(tool.effect for tool in tools), *of_servers}

@@ -52,8 +52,8 @@ class EventLog(Sequence[Event]):
         cls,
         shown: Iterable[ShownEvent],
         *,
-        unhandled_request: bool = False,
-        properties: Sequence[ViewProperty] = ALL_PROPERTIES,
+        unhandled_request: bool,
+        properties: Sequence[ViewProperty],
     ) -> EventLog:
         """A log that goes on from a checkpoint: it begins with the events that the View showed
         there, in its order.

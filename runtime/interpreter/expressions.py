@@ -32,9 +32,7 @@ _READ_OTHERWISE = re.compile(r"\$|\\[Z<>0-3]|&&|~~|--|\[.*\[|\[\^?\]|\(\?\w*x", 
 """What an expression must have somewhere to be read otherwise by the interpreter than by Python."""
 
 
-def expression(
-    call: ast.Call, *, faithful: bool = False
-) -> tuple[ast.expr, ast.expr | None] | None:
+def expression(call: ast.Call, *, faithful: bool) -> tuple[ast.expr, ast.expr | None] | None:
     """The expression that a call of ``re`` takes, and its flags; None if there is none that needs
     another text. ``faithful``: by the dialect ``FAITHFUL``.
     """

@@ -88,7 +88,7 @@ def asked_of_system(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     *,
-    binary: bool = True,
+    binary: bool,
 ) -> ChangeRequest:
     """The question of a call of ``open``, ``os`` or ``pathlib`` that writes. Without ``binary``
     each file is opened for text, as runs from before the patch ``WRITES`` have it.

@@ -186,7 +186,7 @@ class Sleeping:
         self._next(graph, "the timeout" if state.wait.change else "the time that was set", now)
         return True
 
-    def landed(self, applied: Sequence[Applied], dropped: int = 0) -> None:
+    def landed(self, applied: Sequence[Applied], dropped: int) -> None:
         """Remember what the tick that has begun applied and dropped."""
         state = self._asleep()
         tick = len(state.news)

@@ -155,7 +155,7 @@ def _ranges(lines: list[int]) -> str:
     return ", ".join(str(one) if one == last else f"{one}-{last}" for one, last in spans)
 
 
-def unknown_key(key: str, known: Iterable[str], *, elsewhere: str = "") -> str:
+def unknown_key(key: str, known: Iterable[str], *, elsewhere: str) -> str:
     """The text for an unknown key: the nearest known one, else where it belongs, else all that are
     known.
     """

@@ -345,7 +345,7 @@ async def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def log_tail(home: Home, start: int = 0) -> str:
+def log_tail(home: Home, start: int) -> str:
     """The last lines of the server's log after byte ``start``, indented."""
     return "\n".join("  " + line for line in log_since(home, start).splitlines()[-LOG_LINES:])
 

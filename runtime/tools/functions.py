@@ -123,7 +123,7 @@ def check_name(name: str, what: str = "a tool") -> None:
         )
 
 
-def open_tool(target: str, search_path: str = "", allowed: Sequence[Path] = ()) -> Tool:
+def open_tool(target: str, search_path: str, allowed: Sequence[Path]) -> Tool:
     """The tool ``target``, ready to be called.
 
     ``search_path`` is where its module was looked for first, ``allowed`` as for ``load_tool``.

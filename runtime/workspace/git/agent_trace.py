@@ -30,7 +30,7 @@ def trace_record(
     models: Mapping[int, str],
     at: str,
     tool: str,
-    revision: str = "",
+    revision: str,
 ) -> dict[str, Any]:
     """The record of the files after a turn. ``models`` are those that wrote the turns' statements,
     ``at`` is when the last of them came (ISO 8601), ``tool`` Holdfast's version, ``revision`` the
