@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import NoReturn, TypeVar
 
@@ -43,12 +43,17 @@ async def one_event(why: str) -> None:
     await workflow.sleep(timedelta(milliseconds=1), summary=why)
 
 
-async def behind_signals() -> None:
-    """Wait for an event that is no signal: what a signal sets going runs before its workflow is
-    told that it was reset to that task (temporalio 1.35), and would ask for no order.
+async def arrival(condition: Callable[[], bool], longest: timedelta | None, summary: str) -> None:
+    """Wait until something has arrived that makes ``condition`` true, ``longest`` at most; then for
+    an event that is no signal.
+
+    What a signal sets going runs before its workflow is told that it was reset to that task
+    (temporalio 1.35), and would ask for no order.
     """
-    if patched(BEHIND_SIGNALS):
-        await one_event("behind a signal")
+    with suppress(asyncio.TimeoutError):
+        await workflow.wait_condition(condition, timeout=longest, timeout_summary=summary)
+        if patched(BEHIND_SIGNALS):
+            await one_event("behind a signal")
 
 
 class Moment:

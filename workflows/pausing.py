@@ -4,15 +4,13 @@ time is not worked for it.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from typing import Any
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from workflows.messages import JobOrder
-    from workflows.moment import Moment, behind_signals
+    from workflows.moment import Moment, arrival
 
 
 class Pausing:
@@ -44,13 +42,5 @@ class Pausing:
 
     async def wait(self) -> None:
         """Wait until the job is to go on, no longer than it may last."""
-        await self._moment.after(self._resumed(), lambda _: 0.0)
-
-    async def _resumed(self) -> None:
-        with contextlib.suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(
-                lambda: not self.asked,
-                timeout=self._moment.until_deadline(),
-                timeout_summary="paused",
-            )
-            await behind_signals()
+        resumed = arrival(lambda: not self.asked, self._moment.until_deadline(), "paused")
+        await self._moment.after(resumed, lambda _: 0.0)

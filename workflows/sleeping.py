@@ -4,8 +4,6 @@ worker (docs/design.md section 5).
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -15,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.sources import ReadResult
     from runtime.job.stops import Stop
     from workflows.effects import Effects
-    from workflows.moment import Moment, behind_signals, one_event
+    from workflows.moment import Moment, arrival, one_event
     from workflows.patches import EACH_WAIT, GATED_FIRST, MARKS, REGROUPED, patched
     from workflows.preparing import Preparing
     from workflows.sub_jobs import SubJobs
@@ -113,20 +111,16 @@ class Asleep:
         """
         # A timer of no time fires at once, and the loop would never wait for an event.
         seconds = max(seconds, 0.001)
-        await self._moment.after(self._arrival(seconds), lambda _: seconds)
-
-    async def _arrival(self, seconds: float) -> None:
-        with contextlib.suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(
-                lambda: (
-                    bool(self._moment.arrived)
-                    or bool(self._sub_jobs.arrived)
-                    or self._preparing.arrived
-                ),
-                timeout=timedelta(seconds=seconds),
-                timeout_summary="asleep",
-            )
-            await behind_signals()
+        something = arrival(
+            lambda: (
+                bool(self._moment.arrived)
+                or bool(self._sub_jobs.arrived)
+                or self._preparing.arrived
+            ),
+            timedelta(seconds=seconds),
+            "asleep",
+        )
+        await self._moment.after(something, lambda _: seconds)
 
     async def _look(self, at: float, *, repeated: bool = False) -> None:
         """A tick of the sleeping job.

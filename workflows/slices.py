@@ -5,8 +5,6 @@ It asks before it needs one, and goes on meanwhile; only where what it has holds
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.failing import waits_too_long, wanted_by
     from workflows.limits import sooner
     from workflows.messages import JobOrder
-    from workflows.moment import Moment, behind_signals
+    from workflows.moment import Moment, arrival
     from workflows.patches import IN_VAIN, patched
 
 ASKED_AGAIN = "slice-asked-again"
@@ -174,11 +172,9 @@ class Slices:
         timeout = self._moment.until_deadline()
         if patched(ASKED_AGAIN):
             timeout = sooner(ASKS_AGAIN, timeout)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(
-                # ``_asked`` falls where a look took the answer while the signal was sent.
-                lambda: bool(self.arrived) or not self._asked,
-                timeout=timeout,
-                timeout_summary="waiting for a slice of the batch's budget",
-            )
-            await behind_signals()
+        await arrival(
+            # ``_asked`` falls where a look took the answer while the signal was sent.
+            lambda: bool(self.arrived) or not self._asked,
+            timeout,
+            "waiting for a slice of the batch's budget",
+        )

@@ -134,7 +134,7 @@ def test_a_wait_that_nobody_looks_after_is_found() -> None:
     """In the loop, in a part of it, and behind a variable."""
     for module, looks, forgets in (
         ("job", "(await self.moment.after(read, lambda read: read.worked))", "(await read)"),
-        ("pausing", "self._moment.after(self._resumed(), lambda _: 0.0)", "self._resumed()"),
+        ("pausing", "self._moment.after(resumed, lambda _: 0.0)", "resumed"),
         ("slices", "moment.after(self._arrival(), lambda _: 0.0)", "self._arrival()"),
     ):
         modules = sources()

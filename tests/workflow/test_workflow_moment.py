@@ -14,7 +14,7 @@ ROOM = Path(workflows.__file__).parent
 
 WAITS = frozenset(
     {
-        *("execute_activity", "sleep", "wait_condition", "one_event", "result_of"),
+        *("execute_activity", "sleep", "wait_condition", "one_event", "arrival", "result_of"),
         *("perform", "tick", "look"),
     }
 )
@@ -39,13 +39,11 @@ NOT_LOOKED_AFTER = {
     ("holding", "told_all"): "the next run looks",
     ("job", "end"): "nothing follows",
     ("job", "go_on_in_another_run"): "the next run looks",
-    ("moment", "behind_signals"): "who waits for a signal looks",
+    ("moment", "arrival"): "who waits for it looks",
     ("moment", "one_event"): "who asks for it looks",
     ("paging", "_ask"): "a batch is no job",
-    ("pausing", "_resumed"): "who waits for it looks",
     ("preparing", "_ends"): "who waits for them looks",
     ("slices", "_arrival"): "who waits for an arrival looks",
-    ("sleeping", "_arrival"): "who waits for an arrival looks",
     ("sub_jobs", "start"): "who asks for an effect looks",
     ("sub_jobs", "end_all"): "only the end follows",
 }
@@ -85,7 +83,7 @@ def _waits(call: str) -> bool:
     of, _, name = call.rpartition(".")
     if name in {"execute_activity", "sleep", "wait_condition"}:
         return of == "workflow"
-    return name in {"one_event", "result_of"} or of.endswith("effects")
+    return name in {"one_event", "arrival", "result_of"} or of.endswith("effects")
 
 
 def test_nobody_else_looks() -> None:
