@@ -4,7 +4,7 @@ turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,7 +160,6 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
     """Where the archive says something else than Temporal's history, beside digests, which
     ``examine_job`` compares.
     """
-    known = {ref.key for ref in witness.refs}
     if witness.begun and archive.definition_key() is None:
         message = (
             f"has no definition, but Temporal's history says that run {witness.begun[0]}"
@@ -170,39 +169,49 @@ def disagreements(archive: JobArchive, witness: Witness) -> Iterator[Finding]:
     for run in witness.runs:
         yield from _vanished(archive, witness, run)
     for reply in witness.replies:
-        try:
-            step = archive.step(reply.step)
-        # It is damaged or gone, which the examination of the archive tells.
-        except ArchiveError:
-            continue
-        said = ModelReply.model_validate(reply.model_dump(include=set(ModelReply.model_fields)))
-        held = ModelReply(
-            **dict(step.reply),
-            usage=step.usage,
-            cost_usd=step.cost_usd,
-            failed=step.failed_attempts,
-        )
-        if step.capture in WITHOUT_MODEL:
-            # No model was called: the step says that nothing was spent, and the job books what its
-            # record spent.
-            said = said.model_copy(
-                update={"usage": held.usage, "cost_usd": held.cost_usd, "failed": held.failed}
-            )
-        if said != held:
-            yield _finding(
-                reply.step.key, Severity.DAMAGE, "holds another reply than Temporal's history"
-            )
+        yield from _changed(archive, reply)
+    known = {ref.key for ref in witness.refs}
     for run in witness.runs:
-        prefix = keys.run_prefix(archive.prefix, run)
-        steps = [key for key in archive.store.list(prefix) if key.endswith(".step")]
-        witnessed = [key for key in steps if key in known]
-        for key in steps:
-            if key not in known:
-                # The last step may be archived and not told to Temporal yet; one before another
-                # cannot be.
-                earlier = bool(witnessed) and key < witnessed[-1]
-                message = "is a step that Temporal's history does not hold"
-                yield _finding(key, Severity.DAMAGE if earlier else Severity.NOTE, message)
+        yield from _unheard_of(archive, run, known)
+
+
+def _changed(archive: JobArchive, reply: TurnReply) -> Iterator[Finding]:
+    """A reply that the archive has otherwise than Temporal's history."""
+    try:
+        step = archive.step(reply.step)
+    # It is damaged or gone, which the examination of the archive tells.
+    except ArchiveError:
+        return
+    said = ModelReply.model_validate(reply.model_dump(include=set(ModelReply.model_fields)))
+    held = ModelReply(
+        **dict(step.reply), usage=step.usage, cost_usd=step.cost_usd, failed=step.failed_attempts
+    )
+    if step.capture in WITHOUT_MODEL:
+        # No model was called: the step says that nothing was spent, and the job books what its
+        # record spent.
+        said = said.model_copy(
+            update={"usage": held.usage, "cost_usd": held.cost_usd, "failed": held.failed}
+        )
+    if said != held:
+        yield _finding(
+            reply.step.key, Severity.DAMAGE, "holds another reply than Temporal's history"
+        )
+
+
+def _unheard_of(archive: JobArchive, run: str, known: Collection[str]) -> Iterator[Finding]:
+    """The steps of a run that are none of those which are ``known`` to Temporal's history."""
+    steps = [
+        key
+        for key in archive.store.list(keys.run_prefix(archive.prefix, run))
+        if key.endswith(".step")
+    ]
+    last = next((key for key in reversed(steps) if key in known), "")
+    for key in steps:
+        if key not in known:
+            # The last step may be archived and not told to Temporal yet; one before another cannot
+            # be.
+            severity = Severity.DAMAGE if key < last else Severity.NOTE
+            yield _finding(key, severity, "is a step that Temporal's history does not hold")
 
 
 def _vanished(archive: JobArchive, witness: Witness, run: str) -> Iterator[Finding]:
