@@ -15,6 +15,7 @@ from runtime.base.environment import environment
 from runtime.base.own_headers import own_headers
 from runtime.base.redaction.marks import MASK, keyless_mark
 from runtime.base.redaction.shapes import mask_shapes
+from runtime.base.redaction.variables import SHORTEST, secret_variables
 
 _NAME = re.compile(
     r"(key|token|secret|password|passwd|credentials?|authorization|auth|signature|sig"
@@ -22,8 +23,6 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"^(bearer|basic|token)\s+", re.IGNORECASE)
-_SHORTEST = 12
-"""A value with fewer characters is no key, and masking it would hit ordinary words."""
 
 
 class Secrets:
@@ -40,20 +39,20 @@ class Secrets:
 
     @classmethod
     def of_call(cls, options: Mapping[str, Any]) -> Secrets:
-        """What the environment and a call's options hold under a name that ends like that of a
+        """The environment's, and what a call's options hold under a name that ends like that of a
         secret, and in headers that are not known to be harmless.
         """
         secrets = cls()
         secrets._values |= _of_environment(environment())
-        secrets._add_named(options)
+        for value in _secret_values(options):
+            secrets.add(value)
+        secrets._add_urls(options)
         for _, name, value in own_headers(options):
             secrets._own.add(name.lower())
             secrets.add(value)
         return secrets
 
-    def _add_named(self, options: Mapping[str, Any]) -> None:
-        for value in _secret_values(options):
-            self.add(value)
+    def _add_urls(self, options: Mapping[str, Any]) -> None:
         for name, value in options.items():
             if isinstance(value, str) and name.lower().endswith(("api_base", "base_url")):
                 self.add_url(value)
@@ -63,7 +62,7 @@ class Secrets:
         header's.
         """
         bare = _SCHEME.sub("", value.strip())
-        if len(bare) >= _SHORTEST:
+        if len(bare) >= SHORTEST:
             self._values.add(bare)
 
     def add_headers(self, headers: Mapping[str, str]) -> None:
@@ -131,8 +130,8 @@ def _of_environment(variables: Mapping[str, str]) -> frozenset[str]:
     known, values = _last
     # By value: the environment may change between two calls.
     if known != variables:
-        secrets = Secrets()
-        secrets._add_named(variables)
+        secrets = Secrets(value for _, value in secret_variables(variables))
+        secrets._add_urls(variables)
         values = frozenset(secrets._values)
         _last = (variables, values)
     return values

@@ -5,9 +5,7 @@ own patterns.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -18,16 +16,10 @@ from runtime.base.redaction.marks import RAW_MARK, mark_of
 from runtime.base.redaction.patterns import compiled
 from runtime.base.redaction.rules import Redaction
 from runtime.base.redaction.shapes import has_shape, mask_shapes
-
-SHORTEST = 12
-"""A variable's value with fewer characters is no key, and masking it would hit ordinary words."""
+from runtime.base.redaction.variables import secret_variables
 
 SHORTEST_NAMED = 4
-"""The same for variables that a job names itself."""
-
-_SECRET = re.compile(
-    r"(key|token|secret|password|passwd|credentials?|authorization|cookie)$", re.IGNORECASE
-)
+"""The fewest characters of a variable's value that is masked, where a job names that itself."""
 
 
 class Redactor:
@@ -44,7 +36,7 @@ class Redactor:
         own = ((name, environment.get(name, "").strip()) for name in rules.env)
         named = ((name, value) for name, value in own if len(value) >= SHORTEST_NAMED)
         values: dict[str, str] = {}
-        for name, value in (*named, *_secrets(environment)):
+        for name, value in (*named, *secret_variables(environment)):
             values.setdefault(value, name)
             # As it stands in JSON, and as it stands in a URL.
             values.setdefault(json.dumps(value)[1:-1], name)
@@ -159,12 +151,3 @@ def redactor_of(rules: Redaction) -> Redactor:
             _made.clear()
         made = _made[rules] = (variables, Redactor(rules, variables, redaction_key))
     return made[1]
-
-
-def _secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Variables whose name ends like that of a secret. The path of a key's file is none."""
-    for name, setting in environment.items():
-        # One that was made of a file ends as that does, and nobody repeats the line's end.
-        value = setting.strip()
-        if _SECRET.search(name) and len(value) >= SHORTEST and not Path(value).is_absolute():
-            yield name, value

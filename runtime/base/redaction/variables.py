@@ -1,0 +1,27 @@
+"""Which variables of the environment hold a secret, by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+SHORTEST = 12
+"""A value with fewer characters is no key, and masking it would hit ordinary words."""
+
+# A session or a signature is a secret in a URL or a header; among variables a desktop's session is
+# one, which is called by ordinary words.
+_SECRET = re.compile(
+    r"(key|token|secret|password|passwd|credentials?|auth(orization)?|cookie)$", re.IGNORECASE
+)
+
+
+def secret_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The names and values of those whose name ends like that of a secret. The path of a key's file
+    is none.
+    """
+    for name, setting in environment.items():
+        # One that was made of a file ends as that does, and nobody repeats the line's end.
+        value = setting.strip()
+        if _SECRET.search(name) and len(value) >= SHORTEST and not Path(value).is_absolute():
+            yield name, value
