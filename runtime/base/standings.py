@@ -17,7 +17,10 @@ WAITING = "waiting"
 PAUSED = "paused"
 """It has begun, and a user had it stop for a while."""
 
-GOING_ON = frozenset({OPEN, QUEUED, RUNNING, WAITING, PAUSED})
+UNDER_WAY = (QUEUED, RUNNING, WAITING, PAUSED)
+"""What a server says of a job that has not ended."""
+
+GOING_ON = frozenset({OPEN, *UNDER_WAY})
 """What is said of a job that has not ended."""
 
 DAMAGED = "damaged"

@@ -24,7 +24,7 @@ NUMBERS = {"turns": "turns", "tokens": "tokens", "cost": "cost_usd"}
 TEXTS = {"status": "status", "reason": "reason", "job": "id", "batch": "batch"}
 FIELDS = ", ".join((*TEXTS, *NUMBERS))
 STATUSES = (
-    *(standings.QUEUED, standings.RUNNING, standings.WAITING, standings.PAUSED),
+    *standings.UNDER_WAY,
     *(status.value for status in JobStatus if status is not JobStatus.RUNNING),
     *(standings.OPEN, standings.DAMAGED),
 )
