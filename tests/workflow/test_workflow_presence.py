@@ -31,7 +31,7 @@ from tests.servers.temporal_server import KEY
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
-SLOW_ONCE = """
+WAITING = """
 import time
 from pathlib import Path
 
@@ -39,10 +39,21 @@ def respond(messages):
     calls, go = (Path(__file__).with_suffix(end) for end in (".calls", ".go"))
     made = calls.read_text() if calls.exists() else ""
     calls.write_text(made + "call\\n")
-    while not made and not go.exists():
+    while made == MADE and not go.exists():
         time.sleep(0.02)
-    return {"code": "finish(1)"}
+    return REPLY
 """
+
+
+def waiting(made: str, reply: dict[str, Any]) -> str:
+    """A model with this reply, whose call behind the calls ``made`` waits until a file is there."""
+    return f"MADE, REPLY = {made!r}, {reply!r}{WAITING}"
+
+
+SLOW_ONCE = waiting("", {"code": "finish(1)"})
+FAILS_ONCE = waiting(
+    "call\n", {"code": "finish(1)", "fail": {"status": 500, "message": "busy"}, "times": 1}
+)
 
 
 async def identities(handle: WorkflowHandle[Any, Any]) -> list[str]:
@@ -229,20 +240,6 @@ async def test_what_is_told_of_a_worker_that_died_is_encrypted_for_its_call(
         assert await died(stage, home, calls=2) == 1
         outcome = await handle.result()
     assert outcome.reason.startswith("turn 1: WorkerKilled: 2 workers in a row died in this call")
-
-
-FAILS_ONCE = """
-import time
-from pathlib import Path
-
-def respond(messages):
-    calls, go = (Path(__file__).with_suffix(end) for end in (".calls", ".go"))
-    made = calls.read_text() if calls.exists() else ""
-    calls.write_text(made + "call\\n")
-    while made == "call\\n" and not go.exists():
-        time.sleep(0.02)
-    return {"code": "finish(1)", "fail": {"status": 500, "message": "busy"}, "times": 1}
-"""
 
 
 async def test_a_worker_that_died_after_a_failed_call_is_buried_without_a_warning(
