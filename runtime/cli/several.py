@@ -5,7 +5,6 @@ expression holds.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,7 +130,6 @@ async def _several(
     from runtime.cli.stores import archive_to_control
     from runtime.client.control import Control
     from runtime.client.where import where as test_of
-    from runtime.client.wishes import hold_batch
     from runtime.server.connection import connect
     from runtime.server.gathered import gathered
 
@@ -139,18 +137,9 @@ async def _several(
     objects = archive_to_control(store)
     async with connect(target) as connection:
         control = Control(connection.client, objects)
-        whole = hold is not None and batch is not None and test is None
         cancels = hold == "withdraw_all"
-        # Listed before: those that wait begin by it, to end.
-        rows = await rows_of(control, batch) if cancels else []
-        held = False
-        if whole and hold is not None and batch is not None:
-            # A batch that has ended may have left jobs that run.
-            with suppress(NotFound) if cancels else nullcontext():
-                # First the batch: else a job could begin between the listing and this.
-                await hold_batch(control, batch, hold)
-                held = True
-        rows = rows if cancels else await rows_of(control, batch)
+        # Where an expression chooses among its jobs, the batch itself is asked nothing.
+        rows, held = await _listed(control, batch, hold if test is None else None)
         if not held:
             check_named(batch, rows)
         chosen = [
@@ -158,7 +147,7 @@ async def _several(
             for row in rows
             if (test(row) if test is not None else row["status"] in GOING_ON)
             # The batch holds those that wait: they have no workflow that could be asked.
-            and not (whole and not cancels and row["status"] == QUEUED)
+            and not (held and not cancels and row["status"] == QUEUED)
         ]
         waits = {row["job"] for row in rows if row["status"] == QUEUED}
         asked = {key for key in chosen if str(key) in waits} if cancels else set()
@@ -189,6 +178,32 @@ _OTHERS = {
     "pause": "no other job of it begins until 'holdfast resume --batch'",
 }
 """What becomes of the jobs of a batch that have not begun, by what the batch is asked."""
+
+
+async def _listed(
+    control: Control, batch: str | None, hold: BatchWish | None
+) -> tuple[list[dict[str, Any]], bool]:
+    """The jobs that may be meant, and whether their batch was asked to ``hold`` them.
+
+    Raises:
+        NotFound: if there is no such batch to be paused, or to go on.
+    """
+    from runtime.client.wishes import hold_batch
+
+    if batch is None or hold is None:
+        return await rows_of(control, batch), False
+    if hold != "withdraw_all":
+        # First the batch: else a job could begin between the listing and this.
+        await hold_batch(control, batch, hold)
+        return await rows_of(control, batch), True
+    # Listed before: those that wait begin by it, to end.
+    rows = await rows_of(control, batch)
+    try:
+        await hold_batch(control, batch, hold)
+    # A batch that has ended may have left jobs that run.
+    except NotFound:
+        return rows, False
+    return rows, True
 
 
 async def _withdrawn(control: Control, keys: set[JobKey]) -> set[JobKey]:
