@@ -226,7 +226,7 @@ class Purse:
         # others.
         if is_spent(free) or not covers(free, wanted):
             return None
-        return _least(free, _most(self._portion, wanted))
+        return _least(free, larger(self._portion, wanted))
 
 
 def _each(function: Callable[[float, float], float], one: Amount, other: Amount) -> Amount:
@@ -243,10 +243,6 @@ def _each(function: Callable[[float, float], float], one: Amount, other: Amount)
 def _least(one: Amount, other: Amount) -> Amount:
     """The less of both in each kind that is bounded in ``one``."""
     return _each(min, one, Amount(**{**one.model_dump(), **_bounded(other)}))
-
-
-def _most(one: Amount, other: Amount) -> Amount:
-    return _each(max, one, other)
 
 
 def _bounded(amount: Amount) -> dict[str, Any]:
