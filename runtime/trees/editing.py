@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.trees.entries import Entry, Kind, directory_entry, file_entry
+from runtime.trees.entries import Entry, Kind, directory_entry, file_entry, is_directory
 from runtime.trees.places import entry_at, place_of
 from runtime.trees.tree import Tree
 
@@ -138,11 +138,11 @@ def move(tree: Tree, path: str, to: str, *, into: bool) -> Edited:
     # As a shell does: what a link leads to takes the file in. A rename puts it in the link's place.
     target = place_of(tree, to, follow=into)
     there = tree.get(target)
-    if there is not None and there.kind is Kind.DIRECTORY and target != place:
+    if is_directory(there) and target != place:
         if into:
             target = f"{target}/{place.rpartition('/')[2]}" if target else place.rpartition("/")[2]
             there = tree.get(target)
-        if there is not None and there.kind is Kind.DIRECTORY and tree.names(target):
+        if is_directory(there) and tree.names(target):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), to)
     # Nothing can be moved into itself.
     if not target or target.startswith(f"{place}/"):
@@ -160,7 +160,7 @@ def _file(tree: Tree, path: str, *, parents: bool) -> tuple[str, Entry | None]:
     """The place of a file that is to be written, and the file that is there."""
     place = place_of(tree, path)
     entry = tree.get(place)
-    if entry is not None and entry.kind is Kind.DIRECTORY:
+    if is_directory(entry):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     _check_parent(tree, place, path, parents=parents)
     return place, entry

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeGuard
 
 from runtime.base.digests import digest_bytes
 
@@ -66,6 +67,11 @@ def link_entry(target: str) -> Entry:
 def directory_entry(mode: int = DIRECTORY_MODE) -> Entry:
     """A directory, without what is in it."""
     return Entry(Kind.DIRECTORY, mode & PERMISSIONS)
+
+
+def is_directory(entry: Entry | None) -> TypeGuard[Entry]:
+    """Whether something is there, and it is a directory."""
+    return entry is not None and entry.kind is Kind.DIRECTORY
 
 
 Changes = Mapping[str, Entry | None]

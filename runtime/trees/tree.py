@@ -21,6 +21,7 @@ from runtime.trees.entries import (
     Entry,
     Kind,
     directory_entry,
+    is_directory,
 )
 
 _NO_NAMES = frozenset({"", ".", ".."})
@@ -178,7 +179,7 @@ def _put(node: _Node, parts: _Parts, at: int) -> _Node:
         if len(below[0][0]) == at + 1:
             entry = below.pop(0)[1]
             # The entry of a directory that is there already is a new mode: what is in it stays.
-            keeps = child is not None and entry is not None and entry.kind is Kind.DIRECTORY
+            keeps = child is not None and is_directory(entry)
             inner = child.children if child is not None and keeps else {}
             child = None if entry is None else _Node(entry, inner)
         if below:

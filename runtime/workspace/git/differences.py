@@ -12,7 +12,7 @@ from pygit2.enums import DeltaStatus, DiffFind, DiffOption, DiffStatsFormat
 
 from runtime.archive.trees import Trees
 from runtime.base.visible import escaped
-from runtime.trees.entries import Entry, Kind, shown
+from runtime.trees.entries import Entry, Kind, is_directory, shown
 from runtime.trees.tree import Tree
 from runtime.workspace.git.objects import LINK_REFUSED, git_mode, is_own, is_refused, scratch
 
@@ -159,7 +159,7 @@ def _sparse(old: Tree, new: Tree) -> tuple[Tree, Tree]:
         if was is not None:
             before[path] = was
             # What was in a directory goes with it, though the difference names the directory alone.
-            if was.kind is Kind.DIRECTORY and (entry is None or entry.kind is not Kind.DIRECTORY):
+            if is_directory(was) and not is_directory(entry):
                 before.update(old.under(path))
         if entry is not None:
             after[path] = entry
@@ -208,19 +208,15 @@ def _untold(old: Tree, new: Tree, *, patch: bool) -> Iterator[str]:
             yield from (
                 f"empty directory {shown(place)} is gone"
                 for place in gone
-                if _is_directory(old.get(place)) and not old.names(place)
+                if is_directory(old.get(place)) and not old.names(place)
             )
-        elif entry.kind is Kind.DIRECTORY:
-            if not new.names(path) and not _is_directory(was):
+        elif is_directory(entry):
+            if not new.names(path) and not is_directory(was):
                 yield f"empty directory {told} is new"
-            elif was is not None and _is_directory(was) and was.mode != entry.mode:
+            elif is_directory(was) and was.mode != entry.mode:
                 yield f"mode of directory {told}: {was.mode:o} -> {entry.mode:o}"
         elif entry.is_file:
             before = was.mode if was is not None and was.is_file else git_mode(entry) & 0o777
             same = was is None or not was.is_file or git_mode(was) == git_mode(entry)
             if same and before != entry.mode:
                 yield f"mode of {told}: {before:o} -> {entry.mode:o}"
-
-
-def _is_directory(entry: Entry | None) -> bool:
-    return entry is not None and entry.kind is Kind.DIRECTORY

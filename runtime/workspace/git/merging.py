@@ -12,7 +12,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from runtime.archive.trees import Trees
-from runtime.trees.entries import Entry, Kind, file_entry
+from runtime.trees.entries import Entry, file_entry, is_directory
 from runtime.trees.tree import Tree
 from runtime.workspace.git.objects import GitObjects, scratch
 
@@ -83,20 +83,20 @@ class Merge:
         """The paths; those that were in a directory that is gone come before it."""
         for path, entry in self._base.difference(self._job).items():
             was = self._base.get(path)
-            if _is_directory(was) and not _is_directory(entry):
+            if is_directory(was) and not is_directory(entry):
                 yield from (place for place, _ in reversed(list(self._base.under(path))))
             yield path
 
     def _one(self, path: str, user: Tree, objects: GitObjects) -> Planned | None:
         base, job, here = self._base.get(path), self._job.get(path), user.get(path)
-        if _is_directory(job) or (job is None and _is_directory(base)):
+        if is_directory(job) or (job is None and is_directory(base)):
             return _directory(path, base, job, here, user)
         if here == job:
             return None
         blocked = _blocked(path, user)
         if blocked and job is not None:
             return Planned("conflict", path, here, job, why=f"{blocked} is no directory here")
-        if here == base or (_is_directory(base) and _is_directory(here) and not user.names(path)):
+        if here == base or (is_directory(base) and is_directory(here) and not user.names(path)):
             data = self._trees.content(job) if job is not None and job.is_file else b""
             return Planned("take", path, here, job, data)
         both = self._both(path, base, job, here, objects)
@@ -137,17 +137,17 @@ def _directory(
 ) -> Planned | None:
     """A directory that the job made, removed, or gave another mode."""
     if job is None:
-        if not _is_directory(here):
+        if not is_directory(here):
             return None
         if user.names(path):
             return Planned("kept", path, here, here, why="the directory is not empty here")
         return Planned("take", path, here, None)
-    if _is_directory(here):
+    if is_directory(here):
         if base is None or here == job:
             return None
         return Planned("take", path, here, job) if here == base else None
     if here == base or here is None:
-        return Planned("take", path, here, job) if not _is_directory(base) else None
+        return Planned("take", path, here, job) if not is_directory(base) else None
     return Planned("conflict", path, here, job, why="it is a directory of the job's, not here")
 
 
@@ -157,7 +157,7 @@ def _blocked(path: str, user: Tree) -> str:
     for count in range(1, len(names)):
         above = "/".join(names[:count])
         entry = user.get(above)
-        if entry is not None and not _is_directory(entry):
+        if entry is not None and not is_directory(entry):
             return above
     return ""
 
@@ -184,7 +184,3 @@ def _mode(base: Entry | None, job: Entry, here: Entry) -> int:
     """The mode after both: the job's, if it changed it and the user did not."""
     was = None if base is None else base.mode
     return job.mode if here.mode == was else here.mode
-
-
-def _is_directory(entry: Entry | None) -> bool:
-    return entry is not None and entry.kind is Kind.DIRECTORY
