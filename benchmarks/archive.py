@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import statistics
 import string
@@ -39,6 +38,7 @@ import zstandard
 # Run as a file, Python looks in this directory and not in the one above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.leaving import leave
 from runtime.archive.container import unseal
 from runtime.archive.forms import Capture, NewAttempt, NewEnd, NewStep, StoredReply
 from runtime.archive.job import JobArchive
@@ -94,9 +94,7 @@ def main() -> None:
         from benchmarks.archive_loop import main as loop
 
         loop(options.loop)
-        sys.stdout.flush()
-        # Now and then temporalio's runtime crashes the interpreter while it exits (docs/facts.md).
-        os._exit(0)
+        leave()
 
 
 @dataclass

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ from activities._options import ModelOptions
 from activities._secrets import Secrets
 from activities.contracts import TurnCall
 from activities.model import ModelActivities
+from benchmarks.leaving import leave
 from runtime.archive.stores import open_store
 from runtime.base.home import Home
 from runtime.base.spec.models import Budget, JobSpec, ModelSettings
@@ -171,6 +171,4 @@ async def _durable(spec: JobSpec, path: Path) -> float:
 
 if __name__ == "__main__":
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
-    # Now and then temporalio's runtime crashes the interpreter while it exits (docs/facts.md).
-    sys.stdout.flush()
-    os._exit(0)
+    leave()

@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
-import os
-import sys
 import tempfile
 import uuid
 from collections.abc import Sequence
@@ -21,6 +19,7 @@ from pathlib import Path
 from temporalio.client import Client
 
 from benchmarks.blocks import hand_over
+from benchmarks.leaving import leave
 from benchmarks.turn_worker import WHOLE, Load, Measurement, one_job
 from tests.servers.temporal_server import temporal_server
 
@@ -97,6 +96,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 if __name__ == "__main__":
     main()
-    # Now and then temporalio's runtime crashes the interpreter while it exits.
-    sys.stdout.flush()
-    os._exit(0)
+    leave()

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +19,7 @@ from pathlib import Path
 
 from activities._litellm import warm
 from benchmarks.blocks import hand_over
+from benchmarks.leaving import leave
 from tests.model.model_calls import (
     Job,
     anthropic_server,
@@ -103,6 +102,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 if __name__ == "__main__":
     main()
-    # Now and then temporalio's runtime crashes the interpreter while it exits.
-    sys.stdout.flush()
-    os._exit(0)
+    leave()

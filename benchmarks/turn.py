@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.blocks import hand_over
+from benchmarks.leaving import leave
 from benchmarks.peer import is_there
 from benchmarks.turn_worker import FLOOR, PEER, STAND_IN, WHOLE, Figures, Measurement
 from tests.servers.temporal_server import temporal_server
@@ -150,6 +150,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 if __name__ == "__main__":
     main()
-    # Now and then temporalio's runtime crashes the interpreter while it exits.
-    sys.stdout.flush()
-    os._exit(0)
+    leave()

@@ -28,6 +28,7 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from benchmarks.cpu_parts import Profiler
+from benchmarks.leaving import leave
 from benchmarks.peer import Peer, peer_worker, prompt_of
 from runtime.interpreter.processor_time import processor_seconds
 
@@ -403,6 +404,4 @@ if __name__ == "__main__":
         asyncio.run(help_out(asked))
     else:
         print(asyncio.run(measure(asked)).model_dump_json())
-    sys.stdout.flush()
-    # Now and then temporalio's runtime crashes the interpreter while it exits.
-    os._exit(0)
+    leave()
