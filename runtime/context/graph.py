@@ -3,7 +3,7 @@
 A turn uses it in this order (docs/design.md section 3): ``due_reads`` and ``apply_tick``;
 ``take_deltas``, ``render`` and ``handle_table`` for the projection; then, for the statement,
 ``snapshot``, the calls, ``learn_names``, and ``restore`` should the statement have to be taken
-back; ``take_events`` and ``stored_states`` for the log and the archive. Nothing here reads, waits
+back; ``take_events`` and ``changed_states`` for the log and the archive. Nothing here reads, waits
 or looks at a clock.
 """
 
@@ -307,15 +307,15 @@ class ContextGraph:
         self._store.shown_before.clear()
         return deltas
 
-    def render(self, obj_id: str, lod: int | None = None, tokens: int | None = None) -> str:
+    def render(self, obj_id: str, tokens: int | None = None) -> str:
         """A node's text under its header, from what is known: no read.
 
-        ``tokens`` cuts it by whole lines.
+        ``tokens`` cuts it by whole lines; the node's own bound does by default.
         """
         state = self._store.nodes[obj_id]
-        level = state.lod if lod is None else lod
-        text = text_of(self._store, state, level, state.tokens if tokens is None else tokens)
-        return framed(self._store, state, level, text)
+        bound = state.tokens if tokens is None else tokens
+        text = text_of(self._store, state, state.lod, bound)
+        return framed(self._store, state, state.lod, text)
 
     def handle_table(self, names: Mapping[str, str], budget: int | None = None) -> Table:
         """One line for each node that a variable holds, and for each running or pinned one that
@@ -326,16 +326,15 @@ class ContextGraph:
         """
         return self._table.of(names, budget)
 
-    def stored_states(self, changed_only: bool) -> tuple[dict[str, Any], ...]:
-        """The states in small, for the archive: all, or those whose digest moved since they were
-        last asked for.
+    def changed_states(self) -> tuple[dict[str, Any], ...]:
+        """The states in small, for the archive, whose digest moved since they were last asked for.
 
         Those of what a model sums up in the background have a ``basis``, the digest of all but
         that, and say whether nothing else changed (``rewritten``): when a summary is there is
         chance.
         """
         store = self._store
-        candidates = store.index.changed_since(self._stored_at) if changed_only else store.nodes
+        candidates = store.index.changed_since(self._stored_at)
         self._stored_at = store.index.clock
         states: list[dict[str, Any]] = []
         stored = creation_order(obj_id for obj_id in candidates if obj_id in store.nodes)
@@ -343,7 +342,7 @@ class ContextGraph:
         for obj_id in stored:
             digest, basis = store.digest(obj_id), bases[obj_id]
             before, _, basis_before = store.recorded.get(obj_id, "").partition(" ")
-            if not changed_only or before != digest:
+            if before != digest:
                 state = dict(small_digest(store.nodes[obj_id], digest))
                 if basis is not None:
                     state |= {"basis": basis, "rewritten": basis == basis_before}

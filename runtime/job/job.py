@@ -451,7 +451,7 @@ class Job:
         self._interim = slept.model_copy(
             update={"at": self._tick_at if self.graph.goes_by_time else None, **payloads}
         )
-        self._nodes = self.graph.stored_states(changed_only=True)
+        self._nodes = self.graph.changed_states()
 
     def project(self, now: float, *, cents: bool = True) -> Prompt | SummaryTask:
         """This turn's prompt, within the context budget; or a summary that must be written before
@@ -652,7 +652,7 @@ class Job:
         )
         # What a turn's tick changed stands in its step, and a turn without a call has none.
         ticked = () if self._called else self._nodes
-        changed = self.graph.stored_states(changed_only=True)
+        changed = self.graph.changed_states()
         nodes = {state["obj_id"]: state for state in (*ticked, *changed)}
         return execution, tuple(nodes.values())
 

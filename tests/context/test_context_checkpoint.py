@@ -68,7 +68,7 @@ def test_every_attribute_of_a_graph_is_saved_or_made_anew() -> None:
     job.feed()
     job.on(foo, "SetLod", 1)
     job.feed()
-    job.graph.stored_states(changed_only=True)
+    job.graph.changed_states()
     job.on(foo, "SetLod", 0)
     job.call("wait", 60)
     graph, new = job.graph, ContextGraph(words, writer=True)
@@ -101,7 +101,7 @@ def test_restore_takes_a_statement_back_whole(job: Job) -> None:
     job.group(foo)
     job.graph.learn_names({"x": foo})
     job.graph.take_deltas()
-    job.graph.stored_states(changed_only=True)
+    job.graph.changed_states()
     job.graph.restore(snapshot)
     assert job.graph.dump() == before
     assert job.view("a.txt") == foo

@@ -171,18 +171,14 @@ def test_long_arguments_are_capped_in_events(job: Job) -> None:
 def test_records_hold_what_changed_since_the_last_record(job: Job) -> None:
     """The archive gets each state once; texts are not in it, digests are."""
     foo, bar = job.view("a.txt"), job.view("b.txt")
-    first = job.graph.stored_states(changed_only=True)
+    first = job.graph.changed_states()
     assert [record["obj_id"] for record in first] == [foo, bar]
     assert first[0]["digest"] == job.graph.digest(foo)
     assert "line0" not in str(first)
     job.on(bar, "Pause")
-    assert job.graph.stored_states(changed_only=True) == ()
+    assert job.graph.changed_states() == ()
     job.on(bar, "SetTokens", 5)
-    assert [record["obj_id"] for record in job.graph.stored_states(changed_only=True)] == [bar]
-    assert [record["obj_id"] for record in job.graph.stored_states(changed_only=False)] == [
-        foo,
-        bar,
-    ]
+    assert [record["obj_id"] for record in job.graph.changed_states()] == [bar]
 
 
 def test_render_cuts_by_whole_lines(job: Job) -> None:

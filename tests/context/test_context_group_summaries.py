@@ -270,7 +270,7 @@ def _recorded(
         {"a.txt": "def one\nalpha", "b.txt": "def two\nbeta"}, ContextGraph(words, writer=True)
     )
     job.group(job.view("a.txt"), job.view("b.txt"), tokens=100)
-    turns = [job.graph.stored_states(changed_only=True)]
+    turns = [job.graph.changed_states()]
     for files in ({}, {"a.txt": text}):
         job.files.update(files)
         job.on("view-1", "Refresh")
@@ -278,7 +278,7 @@ def _recorded(
         for preparation in job.begin().values() if written is not None else ():
             job.prepared(preparation, written)
         job.tick()
-        turns.append(job.graph.stored_states(changed_only=True))
+        turns.append(job.graph.changed_states())
     return turns
 
 

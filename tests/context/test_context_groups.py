@@ -272,7 +272,7 @@ def test_groups_nest_deeper_than_pythons_calls() -> None:
     node = job.view("a.txt", freq="Sync")
     for _ in range(1_100):
         node = job.group(node, tokens=10)
-    assert len(job.graph.stored_states(changed_only=True)) == 1_101
+    assert len(job.graph.changed_states()) == 1_101
     changes_with_its_file(job, node)
 
 
@@ -282,5 +282,5 @@ def test_a_group_in_many_groups_is_looked_at_once() -> None:
     low = high = job.view("a.txt", freq="Sync")
     for _ in range(40):
         low, high = job.group(low, high, tokens=10), job.group(high, low, tokens=10)
-    assert len(job.graph.stored_states(changed_only=True)) == 81
+    assert len(job.graph.changed_states()) == 81
     changes_with_its_file(job, high)

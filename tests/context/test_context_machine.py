@@ -130,7 +130,7 @@ class ContextMachine(RuleBasedStateMachine):
         self.both(
             lambda job: (
                 job.graph.take_events(lambda: "e"),
-                job.graph.stored_states(changed_only=True),
+                job.graph.changed_states(),
             )
         )
 

@@ -58,13 +58,13 @@ def test_unchanged_source_changes_nothing(job: Job) -> None:
     job.tick()
     job.graph.take_events(lambda: "e")
     job.graph.take_deltas()
-    job.graph.stored_states(changed_only=True)
+    job.graph.changed_states()
     before = job.graph.digest(foo)
     job.tick()
     assert job.graph.digest(foo) == before
     assert job.graph.take_events(lambda: "e") == ()
     assert job.graph.take_deltas() == ()
-    assert job.graph.stored_states(changed_only=True) == ()
+    assert job.graph.changed_states() == ()
     assert job.get(foo, "last_tick_turn") == job.turn
 
 
