@@ -114,14 +114,16 @@ def _prompt(instruction: str, text: str, count: Count) -> tuple[Segment, ...]:
 
 
 def region_of(
-    request: ReadRequest, source: SourceText, name: str, model: dict[str, Any], count: Count
-) -> Region:
+    request: ReadRequest, source: SourceText, name: str, model: dict[str, Any] | None, count: Count
+) -> Region | None:
     """The region of a source, in which secrets are masked already, that ``request`` wants a summary
-    of.
+    of; None if no ``model`` writes summaries, or there is nothing to be summed up.
 
     Raises:
         ValueError: if the request's position makes no sense.
     """
+    if model is None or source.binary or not source.data:
+        return None
     shown = excerpt(source, request.pos, SOURCE_TOKENS, count)
     return Region(name, shown, min(bounded(request.tokens), SUMMARY_TOKENS), model)
 

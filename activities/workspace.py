@@ -155,8 +155,6 @@ class WorkspaceActivities:
             with self._workspace(batch) as workspace:
                 opened = self._sources(batch, workspace).find(request.path).open()
             source = _masked(opened, redactor_of(with_tokens(batch.redact, batch.servers)))
-            if batch.summary_model is None or source.binary or not source.data:
-                return None
             return region_of(
                 request, source, opened.name, batch.summary_model, self._counter(batch.encoding)
             )
@@ -204,8 +202,7 @@ class WorkspaceActivities:
     ) -> ReadResult:
         """Level 2: the summary, if it is written; until then level 1 stands in, and says so."""
         source = _masked(opened, redactor)
-        none = model is None or source.binary or not source.data
-        region = None if none else region_of(request, source, opened.name, model or {}, count)
+        region = region_of(request, source, opened.name, model, count)
         text = None if region is None else known_summary(self._store, region)
         if region is not None and text is not None:
             used.append(region.key)
@@ -218,14 +215,8 @@ class WorkspaceActivities:
         # there.
         stands_in = digest_of([basis_of(request, opened.fingerprint), "stands in", model])
         if request.known == stands_in:
-            return ReadResult(
-                obj_id=request.obj_id,
-                status=ReadStatus.UNCHANGED,
-                basis=stands_in,
-                fingerprint=opened.fingerprint,
-                size=opened.size,
-            )
-        note = "; ".join(filter(None, [opened.note, NO_WRITER if none else STANDS_IN]))
+            return _unchanged(request, opened.fingerprint, opened.size)
+        note = "; ".join(filter(None, [opened.note, NO_WRITER if region is None else STANDS_IN]))
         return _result(
             request, opened, _structure(request, opened, source, count, redactor), stands_in, note
         )
