@@ -112,17 +112,8 @@ async def ask(
         again = await _reread_without_usage(lite, arguments, captured)
         if again is not None:
             captured.heard = builder = again
-        else:
-            if (
-                is_whole(captured)
-                and not options.stream
-                and _is_litellms_own(error)
-                and not _is_silent(captured)
-            ):
-                # The whole response is there, and litellm made nothing of it: what it says counts.
-                captured.failure = captured.failure or fault_in(captured) or unread(captured)
-            if captured.failure is not None or not _can_be_read(captured, options, error):
-                raise
+        elif not _is_answered(captured, options, error):
+            raise
     finally:
         current.reset(token)
     if is_cut(captured):
@@ -166,6 +157,21 @@ async def _reread_without_usage(
     finally:
         played.reset(token)
     return builder
+
+
+def _is_answered(captured: CapturedCall, options: ModelOptions, error: Exception) -> bool:
+    """Whether the reply is there, although litellm raised; if a whole response has none, the call
+    failed by what that says.
+    """
+    if (
+        is_whole(captured)
+        and not options.stream
+        and _is_litellms_own(error)
+        and not _is_silent(captured)
+    ):
+        # litellm made nothing of it: what it says counts.
+        captured.failure = captured.failure or fault_in(captured) or unread(captured)
+    return captured.failure is None and _can_be_read(captured, options, error)
 
 
 def _can_be_read(captured: CapturedCall, options: ModelOptions, error: Exception) -> bool:
