@@ -245,14 +245,12 @@ class Replaying:
             ledger.budget = order.budget
 
     def _follow(self, record: RecordedTurn | None, *, goes_on: bool = False) -> None:
-        order = self.order
-        following = record is not None and order is not None
-        self._moment.answers = (
-            Recorded(record, order, goes_on=goes_on)
-            if record is not None and order is not None
-            else Live()
-        )
-        self._moment.job.ledger.repeats = following and order is not None and order.answers
+        order, ledger = self.order, self._moment.job.ledger
+        if record is not None and order is not None:
+            self._moment.answers = Recorded(record, order, goes_on=goes_on)
+            ledger.repeats = order.answers
+        else:
+            self._moment.answers, ledger.repeats = Live(), False
         self._answer_again()
 
     def _answer_again(self) -> None:
