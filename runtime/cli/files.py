@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from runtime.base.errors import HoldfastError, InputError, ReaderGone
+from runtime.base.failpoints import failpoint
 from runtime.base.places import expanded, is_directory, is_file
 
 _READABLE = 0o666
@@ -37,6 +38,41 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         if error.errno not in NO_ROOM:
             raise
         raise HoldfastError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def made_whole(directory: Path) -> Iterator[Path]:
+    """A directory to fill that becomes ``directory`` once it is whole, and never before. One that
+    is there already is its user's, and is filled itself.
+
+    Raises:
+        OSError: if it cannot be made; what the block raises names the place in ``directory``.
+    """
+    from runtime.sandbox.layers import remove_tree
+
+    if os.path.lexists(directory):
+        yield directory
+        return
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        # Beside its place, as a file is.
+        beside = Path(tempfile.mkdtemp(prefix=".holdfast-export-", dir=directory.parent))
+    except OSError as error:
+        error.filename = str(directory)
+        raise
+    try:
+        yield beside
+        failpoint("export.before_move")
+        beside.rename(directory)
+    except OSError as error:
+        name = os.fsdecode(error.filename or "")
+        # What is to be read, such as the archive, is named as it is.
+        if Path(name).is_relative_to(beside):
+            error.filename = str(directory / Path(name).relative_to(beside))
+        raise
+    # After the move there is nothing here any more.
+    finally:
+        remove_tree(beside)
 
 
 def _is_stream(path: Path) -> bool:

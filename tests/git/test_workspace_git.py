@@ -122,6 +122,7 @@ def test_what_would_be_overwritten_is_refused(cli: CommandLine, tmp_path: Path) 
         (("one", "--git"), "name the DIR to write to"),
         (("one", "--agent-trace", tmp_path / "there"), "is there already"),
         (("one", tmp_path / "there"), "Not a directory"),
+        (("one", "/proc/new"), "error: /proc/new cannot be written: "),
     ]:
         done = cli("workspace", "export", *arguments)
         assert (done.code, done.out) == (2, "")

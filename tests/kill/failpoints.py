@@ -150,6 +150,7 @@ ELSEWHERE = {
         "tests/archive/test_archive_packs.py kills at it",
     ),
     **dict.fromkeys(("retry.before", "retry.after"), "tests/cli/test_cli_retry.py kills at it"),
+    "export.before_move": "tests/git/test_workspace_export.py kills at it",
     "tidy.aside": "tests/checkouts/test_tidying.py kills at it",
     "tidy.deleting": "tests/checkouts/test_tidying.py kills at it",
     **dict.fromkeys(

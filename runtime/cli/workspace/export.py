@@ -16,7 +16,7 @@ from runtime.base.errors import HoldfastError, InputError
 from runtime.base.plurals import counted
 from runtime.base.visible import escaped
 from runtime.cli.chosen import Run
-from runtime.cli.files import NO_ROOM, replaced
+from runtime.cli.files import NO_ROOM, made_whole, replaced
 from runtime.cli.options import Store
 from runtime.cli.output import note, say
 from runtime.cli.workspace.chosen import At, JobAtVersion, chosen_version
@@ -175,19 +175,24 @@ def _write(at: At, tree: Tree, directory: Path, *, git: bool) -> str:
 
     Raises:
         InputError: if nothing can be written there.
-        HoldfastError: if there is no room; what is written by then stays.
+        HoldfastError: if there is no room.
     """
     from pygit2 import GitError
 
+    place = directory
     try:
-        return _write_repository(at, directory) if git else _lay_out(at, tree, directory)
+        with made_whole(directory) as place:
+            return _write_repository(at, place) if git else _lay_out(at, tree, place)
     except OSError as error:
         kind = HoldfastError if error.errno in NO_ROOM else InputError
         where = escaped(str(error.filename or directory))
         raise kind(f"{where} cannot be written: {error.strerror}") from error
     # It says itself what it could not do, and has no number of the system's.
     except GitError as error:
-        raise HoldfastError(f"{directory} cannot be written: {error}") from error
+        what = str(error).replace(str(place), str(directory))
+        # It has no words for a write that came to less than was to be written.
+        what = what if what != "no error" else "a write was cut short, as by a full disk"
+        raise HoldfastError(f"{directory} cannot be written: {what}") from error
 
 
 def _lay_out(at: At, tree: Tree, directory: Path) -> str:
