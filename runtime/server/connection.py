@@ -23,6 +23,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from runtime.base.characters import is_unicode
 from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home, state_home
+from runtime.base.quoted import shown
 from runtime.server.authentic import (
     EncryptionKeys,
     NotSigned,
@@ -49,6 +50,11 @@ CONNECT_TRIES = 6
 """How often an embedded server is connected to that does not answer although it did."""
 
 CLOUD = ".tmprl.cloud"
+
+_ADDRESS = re.compile(
+    r"(?!\d+(?::|$))(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:/?#@\[\]\\]+)(?::(?P<port>[0-9]{1,5}))?"
+)
+"""A host, and mostly a port: a number alone is one without a host."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,8 @@ def load_profile(target: Target) -> ClientConfigProfile:
 
     Raises:
         InputError: if the configuration cannot be read, or names a namespace, a key or TLS and no
-            address; or if ``target`` has an empty name, as that of a variable which is not set.
+            address, or what is none; or if ``target`` has an empty name, as that of a variable
+            which is not set.
     """
     for name, value in dataclasses.asdict(target).items():
         if value == "":
@@ -109,7 +116,9 @@ def load_profile(target: Target) -> ClientConfigProfile:
         address=target.address or profile.address,
         namespace=target.namespace or profile.namespace,
     )
-    if not profile.address:
+    if profile.address:
+        _check_address(profile.address)
+    else:
         asked = {
             "--namespace": target.namespace,
             "--profile": target.profile,
@@ -124,6 +133,20 @@ def load_profile(target: Target) -> ClientConfigProfile:
                     " TEMPORAL_ADDRESS"
                 )
     return profile
+
+
+def _check_address(address: str) -> None:
+    """See that it is one, before any is looked for.
+
+    Raises:
+        InputError: if it is not.
+    """
+    whole = _ADDRESS.fullmatch(address)
+    if whole is None or not 0 < int(whole["port"] or 1) < 65536:
+        raise InputError(
+            "expected the Temporal server's address as HOST:PORT (--address, TEMPORAL_ADDRESS or"
+            f" the Temporal profile), got {shown(address)}"
+        )
 
 
 @asynccontextmanager

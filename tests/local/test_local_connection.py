@@ -111,6 +111,32 @@ def test_namespace_and_key_need_an_address(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    "address",
+    ["7233", "http://there:7233", "there:", ":7233", "there:0", "there:65536", "there:x", "::1:7233",
+     "the re:7233", "there:7233/", "there:7233 ", "me@there:7233", "there:\u0663"],
+)  # fmt: skip
+def test_what_is_no_address_is_bad_input(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Wherever it is from: it was looked for as one, and told as a server that is away."""
+    with pytest.raises(InputError, match=r"expected the Temporal server's address as HOST:PORT"):
+        load_profile(Target(address))
+    monkeypatch.setenv("TEMPORAL_ADDRESS", address)
+    with pytest.raises(InputError, match=r"got '"):
+        load_profile(Target())
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    "address",
+    ["there", "there:1", "a_b.c-d:65535", "127.0.0.1:7233", "[::1]:7233", "[fe80::1%eth0]:1",
+     "caf\xe9.example:7233", "1.example:1"],
+)  # fmt: skip
+def test_an_address_has_a_host_and_mostly_a_port(address: str) -> None:
+    """A name, a number of one kind or the other."""
+    assert load_profile(Target(address)).address == address
+
+
+@pytest.mark.usefixtures("home")
 async def test_missing_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate file that is not there is an input error that names it."""
     monkeypatch.setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", "/nowhere/cert.pem")
