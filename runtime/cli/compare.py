@@ -71,6 +71,8 @@ def command(
         raise InputError("one job and one run: name another job, or another run with --other-run")
     if unscored is not None and not abs(unscored) <= MOST:
         raise InputError(f"--unscored: expected a number from {-MOST:g} to {MOST:g}")
+    if other == "":
+        raise InputError("'' names no job and no batch: name another, or leave it out")
     objects = archive_to_read(store)
     if other is not None and run is None and other_run is None:
         from runtime.cli.compare_batches import compare_batches, is_batch

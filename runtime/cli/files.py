@@ -30,6 +30,8 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         ReaderGone: if it is a pipe that nobody reads from any more.
     """
     path = expanded(path)
+    if is_directory(path):
+        raise InputError(f"{path} is a directory: name a file")
     try:
         with _opened(path) if _is_stream(path) else _moved_to(path) as file:
             yield file

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runtime.base.errors import NotFound
+from runtime.base.errors import InputError, NotFound
 from runtime.cli.chosen import JobAtTurn, Run
 from runtime.cli.options import Json, Store
 from runtime.cli.output import json_document, note, say
@@ -46,6 +46,8 @@ def command(
     from runtime.cli.chosen import chosen_turn
     from runtime.cli.stores import archive_to_read
 
+    if not text:
+        raise InputError("expected a text to look for, got '': every part of a prompt holds that")
     turn = chosen_turn(archive_to_read(store), job, run)
     gaps: list[Gap] = []
     if gone:

@@ -209,6 +209,8 @@ def test_a_name_of_an_open_file_stays(
         (["night", "--json", "--csv"], "--json and --csv: give one of them"),
         (["night", "--parquet"], "--parquet is no text: name the file"),
         (["nights"], "no job of a batch 'nights' has begun"),
+        (["night", "--out", "/dev"], "/dev is a directory: name a file"),
+        (["night", "--out", "."], ". is a directory: name a file"),
         (["night", "--out", "/dev/null/x"], "/dev/null/x cannot be written: Not a directory"),
         (["night", "--out", "~nosuchuser/x"], "no user has the home directory '~nosuchuser'"),
     ],

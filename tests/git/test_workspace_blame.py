@@ -53,6 +53,9 @@ def test_what_cannot_be_blamed_is_told(cli: CommandLine) -> None:
     for arguments, words in [
         (("one", "pkg/a.py:9"), "pkg/a.py has lines 1 to 8, not 9"),
         (("one", "pkg/a.py:3-2"), "has lines 1 to 8, not 3-2"),
+        (("one", "pkg/a.py:3-"), "lines of pkg/a.py as FROM or FROM-TO, as in 3-7, got '3-'"),
+        (("one", "pkg/a.py:-3"), "lines of pkg/a.py as FROM or FROM-TO, as in 3-7, got '-3'"),
+        (("one", ""), "hands/one@5: '': That is the workspace itself"),
         (("one", "pkg"), "pkg is a directory"),
         (("one", "gone.txt"), "gone.txt: No such file"),
         (("one", "pkg/a.py", "--show"), "these are of: base, @1"),

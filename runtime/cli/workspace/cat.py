@@ -33,7 +33,7 @@ def command(
         _, entry = entry_at(tree, path)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise NotFound(f"{at.of.name}@{at.turn}: {path}: {why}") from error
+        raise NotFound(f"{at.of.name}@{at.turn}: {path or repr(path)}: {why}") from error
     if not entry.is_file:
         raise InputError(f"{at.of.name}@{at.turn}: {path} is a directory: 'workspace ls' lists it")
     raw(at.of.trees.content(entry))

@@ -14,6 +14,7 @@ from runtime.cli.workspace.chosen import At, chosen_version
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from runtime.trees.tree import Tree
     from runtime.workspace.git.lines import Line
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?", re.ASCII | re.DOTALL)
@@ -49,8 +50,9 @@ def blamed_lines(job: str, place: str, run: str | None, store: str | None) -> Bl
     try:
         path, entry = entry_at(tree, path)
     except (OSError, ValueError) as error:
+        _check_lines(tree, place)
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise NotFound(f"{at.of.name}@{at.turn}: {path}: {why}") from error
+        raise NotFound(f"{at.of.name}@{at.turn}: {path or repr(path)}: {why}") from error
     if not entry.is_file:
         raise InputError(f"{at.of.name}@{at.turn}: {path} is a directory: lines are in files")
     lines = lines_of(trees, at.of.history, at.turn, path)
@@ -59,6 +61,15 @@ def blamed_lines(job: str, place: str, run: str | None, store: str | None) -> Bl
     if match and not 1 <= first <= last <= len(lines):
         raise InputError(f"{path} has lines 1 to {len(lines)}, not {place.rpartition(':')[2]}")
     return Blamed(at, path, first, lines[first - 1 : last])
+
+
+def _check_lines(tree: Tree, place: str) -> None:
+    """Raises:
+    InputError: if a path that is not there is one that is, and behind it what is no lines.
+    """
+    path, colon, lines = place.rpartition(":")
+    if colon and path and tree.get(path) is not None:
+        raise InputError(f"expected lines of {path} as FROM or FROM-TO, as in 3-7, got {lines!r}")
 
 
 def the_turn(blamed: Blamed) -> int:
