@@ -51,7 +51,15 @@ def command(
     is run.
     """
     import asyncio
+    from math import inf
 
+    from runtime.jobsfile.written.bounds import MAX_COUNT
+
+    # As the jobs file has them: what is not finite would be no limit, and no JSON.
+    if requests_per_minute == inf:
+        raise InputError("--requests-per-minute: expected a finite number, got inf")
+    if tokens_per_minute is not None and tokens_per_minute > MAX_COUNT:
+        raise InputError(f"--tokens-per-minute: expected a number of at most {MAX_COUNT}")
     asked = {
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,

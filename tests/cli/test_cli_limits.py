@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from runtime.base.spec.models import Limit
 from runtime.cli.limits import _row, _say_all
+from runtime.cli.main import main
 from runtime.client.limits import Limited
 from runtime.server.rates import Account
 from tests.cli.command_line import (
@@ -141,3 +143,26 @@ def test_a_limit_is_told_in_all_its_digits(
     """However many: accounts have millions of tokens a minute."""
     _say_all([_row(Limited("model:openai/*@archive", Account(limit=limit), rate))])
     assert capsys.readouterr().out == f"openai/*  {told}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "number", "told"),
+    [
+        ("--requests-per-minute", "inf", "expected a finite number, got inf"),
+        ("--requests-per-minute", "1e400", "expected a finite number, got inf"),
+        ("--tokens-per-minute", f"{10**12 + 1}", "expected a number of at most 1000000000000"),
+    ],
+)
+def test_what_no_jobs_file_may_have_is_no_limit(
+    tmp_path: Path,
+    clean_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    number: str,
+    told: str,
+) -> None:
+    """It took the limit away, and was told as what is no JSON."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    assert main(["limits", "scripted/*", option, number]) == 2
+    assert capsys.readouterr().err == f"error: {option}: {told}\n"
