@@ -120,9 +120,13 @@ async def execute_job(job: Job, *, task_queue: str | None = None) -> JobResult:
     out.
 
     Raises:
+        InputError: it is no ``Job``, or the queue no text.
         ChildWorkflowError: the job's workflow was ended from outside. A job that fails by itself is
             a result.
     """
+    if not isinstance(job, Job):
+        raise InputError(f"job: expected a Job, as jobs_of has them, got {shown(job)}")
+    check_type("task_queue", task_queue, str, type(None))
     spec = JobSpec.model_validate(job.definition)
     key = JobKey(batch=job.batch, job=job.id)
     definition = definition_digest(spec)

@@ -40,6 +40,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from runtime.base.errors import InputError
+from runtime.base.quoted import shown
 from runtime.base.values import JobKey
 
 _TURN_KEY = re.compile(
@@ -79,7 +81,13 @@ class TurnKey(NamedTuple):
 
 
 def name(text: str) -> str:
-    """A user's name as one part of a key."""
+    """A user's name as one part of a key.
+
+    Raises:
+        InputError: if it is no text: from Python a run may be named by anything.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"expected the name of a run or a job, got {shown(text)}")
     quoted = quote(text, safe="")
     # ``quote`` leaves dots alone, and ``.`` and ``..`` would leave their place in a directory.
     return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted
@@ -158,7 +166,27 @@ def run_key_of(prefix: str) -> str:
 
 def turn_prefix(job: str, run: str, turn: int) -> str:
     """The prefix of a turn's objects, with the final dot."""
-    return f"{run_prefix(job, run)}{turn // 100:05d}/{turn:07d}."
+    return turn_prefix_in(run_prefix(job, run), turn)
+
+
+def turn_prefix_in(prefix: str, turn: int) -> str:
+    """The prefix of a turn's objects, from its run's prefix.
+
+    Raises:
+        InputError: if the turn is no number, as ``name``.
+    """
+    check_turn(turn)
+    return f"{prefix}{turn // 100:05d}/{turn:07d}."
+
+
+def check_turn(turn: int) -> None:
+    """See that a turn is a number.
+
+    Raises:
+        InputError: if it is not.
+    """
+    if not isinstance(turn, int):
+        raise InputError(f"expected the number of a turn, got {shown(turn)}")
 
 
 def attempt_key(job: str, run: str, turn: int, number: int) -> str:

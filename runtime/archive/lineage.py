@@ -86,9 +86,10 @@ class Lineage:
 
     def turn_prefix(self, run: str, turn: int) -> str:
         """The prefix of a turn's objects, with the final dot, in the run that has the turn."""
+        keys.check_turn(turn)
         for span in self.spans(run):
             if span.holds(turn):
-                return f"{span.prefix}{turn // 100:05d}/{turn:07d}."
+                return keys.turn_prefix_in(span.prefix, turn)
         return keys.turn_prefix(self._job, run, turn)
 
     def keys(self, run: str) -> Iterator[str]:

@@ -116,6 +116,43 @@ def test_other_names_say_so_too(ask: Callable[[], object], words: str) -> None:
     assert str(told.value) == words
 
 
+NO_RUN, NO_TURN = "expected the name of a run or a job, got 7", "expected the number of a turn, got"
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda job: job.wire_request("r", "1"), f"{NO_TURN} '1'"),
+        (lambda job: job.wire_response("r", "1"), f"{NO_TURN} '1'"),
+        (lambda job: job.chunks("r", 1.5), f"{NO_TURN} 1.5"),
+        (lambda job: job.turn_layout("r", None), f"{NO_TURN} nothing"),
+        (lambda job: job.attempts("r", "1"), f"{NO_TURN} '1'"),
+        (lambda job: job.find_step("r", "1"), f"{NO_TURN} '1'"),
+        (lambda job: job.wire_request(7, 1), NO_RUN),
+        (lambda job: list(job.steps(7)), NO_RUN),
+        (lambda job: job.end(7), NO_RUN),
+        (lambda job: job.last_turn(7), NO_RUN),
+        (lambda job: job.in_flight(7), NO_RUN),
+    ],
+)
+def test_a_reader_takes_runs_by_name_and_turns_by_number(
+    tmp_path: Path, ask: Callable[[Any], object], words: str
+) -> None:
+    """Anything else was an error of Python's own, from within."""
+    job = holdfast.JobReader(open_store(str(tmp_path / "there")), "b", "a")
+    with pytest.raises(holdfast.InputError) as told:
+        ask(job)
+    assert str(told.value) == words
+
+
+async def test_a_job_is_executed_that_is_one() -> None:
+    """A name is none, nor is a number a queue."""
+    with pytest.raises(holdfast.InputError, match="job: expected a Job, as jobs_of has them, got"):
+        await holdfast.execute_job(cast("Any", "one"))
+    with pytest.raises(holdfast.InputError, match="task_queue: expected a text or None, got 7"):
+        await holdfast.execute_job(holdfast.Job("b", "a", {}), task_queue=cast("Any", 7))
+
+
 def test_a_job_of_an_archive_is_named_by_a_text(tmp_path: Path) -> None:
     """A number is bad input, and not a job that is not there."""
     open_store(str(tmp_path / "there"))
