@@ -16,6 +16,7 @@ from runtime.archive.forms import End, Step
 from runtime.archive.gaps import UNREADABLE, Readable, named_gap, readable, unknown_starts
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
+from runtime.archive.lifecycle.tombstones import half_deleted
 from runtime.archive.reading import read_ahead
 from runtime.archive.replays import claimed_orders
 from runtime.archive.stores import ObjectStore
@@ -275,6 +276,8 @@ def _open(archive: JobArchive, run: str | None, retries: int, *hiding: str) -> A
         key=archive.job,
         run=run,
         status=DAMAGED if hiding or unknown or (problems and held is None) else OPEN,
+        # It may have ended: its end is what goes first.
+        reason=half_deleted(archive.store, archive.job),
         turns=steps[-1].turn if steps else 0,
         tokens=sum(step.usage.total + step.failed_attempts.usage.total for step in steps),
         cost_usd=round(sum(step.cost_usd + step.failed_attempts.cost_usd for step in steps), 9),

@@ -145,7 +145,12 @@ async def _tell_apart(rows: list[dict[str, Any]], control: Control) -> None:
     from runtime.base.values import JobKey
     from runtime.client.statuses import told_of
 
-    left = {JobKey(batch=row["batch"], job=row["id"]): row for row in rows if row["status"] == OPEN}
+    # Of one that is half deleted the archive says why it has no end.
+    left = {
+        JobKey(batch=row["batch"], job=row["id"]): row
+        for row in rows
+        if row["status"] == OPEN and not row["reason"]
+    }
     # A batch without a worker lets seconds pass before it is known not to answer.
     for batch in sorted({key.batch for key in left} if len(left) > FEW else ()):
         news = await control.batch_news(batch, ALL)

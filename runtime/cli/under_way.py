@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from runtime.archive.lifecycle.tombstones import half_deleted
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import ServerError
 from runtime.base.standings import OPEN
@@ -44,7 +45,7 @@ async def _under_way(store: ObjectStore, key: JobKey, target: Target) -> UnderWa
             return None
         standing = await control.standing(key)
     if standing is None:
-        return UnderWay(OPEN, UNKNOWN)
+        return UnderWay(OPEN, await asyncio.to_thread(half_deleted, store, key) or UNKNOWN)
     if (outcome := standing.outcome) is not None:
         return UnderWay(str(outcome.status), outcome.reason)
     status, reason = now_of(standing)

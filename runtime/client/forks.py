@@ -39,7 +39,12 @@ from runtime.base.spec.limits import Routes, memo_of
 from runtime.base.values import JobKey, StepRef
 from runtime.base.workflow_ids import JOB_WORKFLOW, TASK_LIMIT, job_workflow_id
 from runtime.client.definitions import archived_spec
-from runtime.client.lost import is_open, lost_run, sub_jobs_by_parent
+from runtime.client.lost import (
+    check_not_half_deleted,
+    is_open,
+    lost_run,
+    sub_jobs_by_parent,
+)
 from runtime.client.own_runs import describe
 from runtime.client.plans import Plan, Start
 from runtime.client.resets import Reset
@@ -74,9 +79,10 @@ async def fork(
 
     Raises:
         NotFound: if the source has no such turn.
-        InputError: if there is another job of that name already.
+        InputError: if there is another job of that name already, or the source is half deleted.
         ArchiveError: if the archive cannot be read.
     """
+    await asyncio.to_thread(check_not_half_deleted, JobArchive.of(store, point.source))
     job_order = await asyncio.to_thread(_order_of, store, point, name, order)
     restore = job_order.origin.restore if job_order.origin is not None else None
     await asyncio.to_thread(
@@ -121,11 +127,13 @@ def _check_lost(
     """See that a lost job can go on, and its open sub-jobs, before anything is started.
 
     Raises:
+        InputError: if a sub-job is half deleted.
         ObjectCorrupt: if it cannot; with the statement from which it can be forked instead.
     """
     for key in families.get(source.job, ()):
         below = JobArchive.of(store, key)
         if is_open(below):
+            check_not_half_deleted(below)
             run = RunName(batch=key.batch, job=key.job, run=lost_run(below))
             _check_lost(store, run, families)
     archive = JobArchive.of(store, source)

@@ -12,8 +12,9 @@ from typing import NoReturn
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.forms import End
-from runtime.archive.gaps import unknown_starts
+from runtime.archive.gaps import Gap, unknown_starts
 from runtime.archive.job import JobArchive
+from runtime.archive.lifecycle.tombstones import half_deleted
 from runtime.archive.standings import parent_of
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import DefinitionChanged, InputError, ObjectCorrupt
@@ -39,17 +40,22 @@ def archived_plan(store: ObjectStore, key: JobKey, spec: JobSpec, *, rerun_faile
 
     Raises:
         DefinitionChanged: if the archived job was defined otherwise.
+        InputError: if it was deleted, and the deletion was broken off with the job's end gone.
         ObjectCorrupt: if what tells how it stands cannot be read: what its newest run was paid for
             must not be paid for again because an older one is open.
     """
     archive = JobArchive.of(store, key)
     runs = archive.runs_that_called()
-    _check_starts(archive, key, runs)
+    if unknown := unknown_starts(archive, runs):
+        check_not_half_deleted(archive)
+        _refuse_unknown(key, unknown[0])
     # A job that ended before its first call has no run there.
     end = archive.newest_end()
     before = end.run if end is not None else lost_run(archive)
     if not before:
         return JobPlan(spec.id, Start.NEW)
+    if end is None:
+        check_not_half_deleted(archive)
     # Before definitions are compared: what begins anew may be defined otherwise.
     if end is not None and rerun_failed and end.status != JobStatus.SUCCEEDED:
         # One that was begun anew and lost before its first call has had the order after that end.
@@ -75,6 +81,17 @@ def lost_run(archive: JobArchive) -> str:
     """
     runs = archive.runs_that_called()
     return runs[-1] if runs else archive.begun_last()
+
+
+def check_not_half_deleted(archive: JobArchive) -> None:
+    """See that nothing goes on from a job whose deletion was broken off: one without an end may
+    have ended, for that goes first, and what is left is to go too.
+
+    Raises:
+        InputError: if it was.
+    """
+    if told := half_deleted(archive.store, archive.job):
+        raise InputError(f"{archive.job} {told}. Nothing was started")
 
 
 def is_open(archive: JobArchive) -> bool:
@@ -149,14 +166,12 @@ def _stood(store: ObjectStore, key: JobKey, turn: int) -> str:
     return f"{key} stood before statement {turn}: holdfast fork {key}@{turn} --as {key.job}-2"
 
 
-def _check_starts(archive: JobArchive, key: JobKey, runs: list[str]) -> None:
-    unknown = unknown_starts(archive, runs)
-    if unknown:
-        raise ObjectCorrupt(
-            f"{unknown[0]}: a run of {key} begins there, and how the job stands is not known"
-            f" without it. Nothing was started: 'holdfast log {key}' shows what can be read,"
-            f" 'holdfast verify {key}' tells what is damaged"
-        )
+def _refuse_unknown(key: JobKey, unknown: Gap) -> NoReturn:
+    raise ObjectCorrupt(
+        f"{unknown}: a run of {key} begins there, and how the job stands is not known"
+        f" without it. Nothing was started: 'holdfast log {key}' shows what can be read,"
+        f" 'holdfast verify {key}' tells what is damaged"
+    )
 
 
 def _check_definition(archive: JobArchive, spec: JobSpec) -> None:

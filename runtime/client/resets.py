@@ -40,6 +40,7 @@ from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
+from runtime.client.lost import check_not_half_deleted
 from runtime.client.moves import POLL_SECONDS
 from runtime.client.own_runs import describe
 from runtime.job.stops import JobStatus
@@ -71,10 +72,12 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
     Raises:
         NotFound: if the run has no such turn, or Temporal has deleted the run; nothing is changed.
         InputError: if the turn belongs to another job, a later try of the job runs, the order is
-            too large, or the history is encrypted with a key that is not here; nothing is changed.
+            too large, the history is encrypted with a key that is not here, or the job is half
+            deleted; nothing is changed.
         ServerError: if the server refuses the reset.
     """
     archive = JobArchive.of(store, key)
+    await asyncio.to_thread(check_not_half_deleted, archive)
     point = await _point(client, archive, key, order)
     # Before the order is archived: of a reset that cannot be made nothing is to be left.
     described = await _described(client, key, point.run, point.turn)

@@ -91,6 +91,9 @@ class Results:
 
     async def _live(self, row: ResultRow, known: Known) -> ResultRow:
         """The row, with how the job stands now if it has not ended."""
+        # Of one that is half deleted the archive says why it has no end.
+        if row.status == OPEN and row.reason:
+            return row
         not_begun = row.id in known.paged and row.status == OPEN and row.run is None
         if row.id in known.waiting or not_begun:
             return replace(row, status=QUEUED, reason="waits for a place in its batch")

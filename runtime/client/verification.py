@@ -200,11 +200,7 @@ def _left(
     """What a half deleted job lacks was meant to go, but nothing may have changed before, nor be
     ``vouched`` for that the tombstone does not list.
     """
-    words = (
-        f"{grave.told}; {counted(len(left), 'object')} of it are left:"
-        f" 'holdfast archive delete {grave.job}' goes on"
-    )
-    yield _finding(Fault.DELETED, grave.key, words, note=True)
+    yield _finding(Fault.DELETED, grave.key, grave.told_with(left), note=True)
     for key in left:
         current, listed = digest_at(store, key), grave.own[key]
         if current != listed:

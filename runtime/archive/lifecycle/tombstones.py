@@ -11,7 +11,7 @@ and a tombstone covers, by key and digest, was deleted. A job may be run and del
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from runtime.archive.signing import Signer, is_valid
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import canonical_json, digest_bytes
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
+from runtime.base.plurals import counted
 from runtime.base.values import JobKey
 
 FOLDER = f"{SHARED}tombstones/"
@@ -50,6 +51,14 @@ class Tombstone:
     def told(self) -> str:
         """The deletion in a sentence."""
         return f"was deleted by {self.form.by} at {self.form.at}: {self.form.reason}"
+
+    def told_with(self, left: Sequence[str]) -> str:
+        """The same of one that was broken off and has ``left`` so much, with what ends it."""
+        there = "is" if len(left) == 1 else "are"
+        return (
+            f"{self.told}; {counted(len(left), 'object')} of it {there} left:"
+            f" 'holdfast archive delete {self.job} --reason TEXT' goes on"
+        )
 
     @property
     def signed_by(self) -> str | None:
@@ -153,6 +162,16 @@ def deleted_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
 def tombstones_of(store: ObjectStore, job: str) -> list[Tombstone]:
     """Those of the job under a prefix, oldest first."""
     return [read_tombstone(store, key) for key in store.list(f"{FOLDER}{job}/")]
+
+
+def half_deleted(store: ObjectStore, job: JobKey) -> str:
+    """What became of a job whose deletion was begun and broken off, in a sentence; empty of any
+    other, and where its tombstone cannot be read.
+    """
+    graves = Tombstones(store, lenient=True).of_job(keys.job_prefix(job.batch, job.job))
+    # The last alone: an earlier deletion is over, and the job may have begun anew since.
+    left = graves[-1].left(store) if graves else []
+    return graves[-1].told_with(left) if left else ""
 
 
 class Tombstones:
