@@ -30,24 +30,27 @@ def command(
 ) -> None:
     """Show what jobs have used and spent, and each batch's total.
 
-    Every archived call counts, those of earlier runs too. The price is litellm's. Where a provider
-    reported no usage, it is that of an estimate.
+    Of one job there is no total of its batch. Every archived call counts, those of earlier runs
+    too. The price is litellm's. Where a provider reported no usage, it is that of an estimate. A
+    moved prefix is a prompt that changed before its end, with what was paid for it since the
+    provider's cache did not hold.
     """
     from runtime.archive.job import JobArchive
     from runtime.archive.spending import spent
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
+    jobs, alone = _jobs(objects, name)
     rows = [
-        {"job": str(job), "batch": job.batch, **spent(JobArchive.of(objects, job))}
-        for job in _jobs(objects, name)
+        {"job": str(job), "batch": job.batch, **spent(JobArchive.of(objects, job))} for job in jobs
     ]
     batches: dict[str, dict[str, Any]] = {}
-    for batch in dict.fromkeys(row["batch"] for row in rows):
+    # The rest of the batch of a job that was named is not counted: its sum is not the batch's.
+    for batch in () if alone else dict.fromkeys(row["batch"] for row in rows):
         batches[batch] = total(row for row in rows if row["batch"] == batch)
     if json:
-        jobs = [{field: value for field, value in row.items() if field != "batch"} for row in rows]
-        json_document({"jobs": jobs, "batches": batches, "total": total(rows)})
+        told = [{field: value for field, value in row.items() if field != "batch"} for row in rows]
+        json_document({"jobs": told, "batches": batches, "total": total(rows)})
         return
     lines = [(row["job"], row) for row in rows] + [
         (f"{batch} in all", row) for batch, row in batches.items()
@@ -73,16 +76,19 @@ def total(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _jobs(objects: ObjectStore, name: str | None) -> list[JobKey]:
+def _jobs(objects: ObjectStore, name: str | None) -> tuple[list[JobKey], bool]:
+    """The jobs that are meant, and whether that is one by its own name."""
     from runtime.archive.catalog import all_jobs, find_job
 
-    if name is None:
-        return list(all_jobs(objects))
-    return list(all_jobs(objects, name)) or [find_job(objects, name)]
+    batch = list(all_jobs(objects, name))
+    return (batch, False) if batch or name is None else ([find_job(objects, name)], True)
 
 
 def _text(row: dict[str, Any]) -> str:
     extra = [counted(row[name], *words) for name, words in _REMARKS if row[name]]
+    if row["moved_prefixes"]:
+        moved = counted(row["moved_prefixes"], "moved prefix", "moved prefixes")
+        extra.append(f"{moved} (${row['lost_usd']:.4f})")
     extra += (
         [f"{counted(len(row['damaged']), 'object')} cannot be read: run 'holdfast verify'"]
         if row["damaged"]
@@ -100,11 +106,10 @@ def _text(row: dict[str, Any]) -> str:
         f"{row['calls']:>6} {'call ' if row['calls'] == 1 else 'calls'}  {row['prompt']:>12,}"
         f" prompt ({row['cache_read']:,} from cache) {row['completion']:>10,} completion "
         f" ${row['cost_usd']:.4f}" + "".join(f"  {remark}" for remark in extra)
-    ) + (f" (${row['lost_usd']:.4f})" if row["moved_prefixes"] else "")
+    )
 
 
 _REMARKS = (
     ("failed_attempts", ("failed attempt",)),
     ("unreported", ("call without reported usage", "calls without reported usage")),
-    ("moved_prefixes", ("moved prefix", "moved prefixes")),
 )

@@ -331,8 +331,16 @@ def test_cost_adds_up_every_call(read: Reader) -> None:
     one, twice = {**one, "damaged": []}, {**twice, "damaged": []}
     jobs = [{"job": "nightly/licences", **one}, {"job": "nightly/second", **one}]
     assert found == {"jobs": jobs, "batches": {"nightly": twice}, "total": twice}
-    assert json.loads(read.ok("cost", "licences", "--json"))["total"] == one
     assert read.ok("cost").splitlines()[-1].startswith("nightly in all        18 calls")
+
+
+def test_the_cost_of_a_job_is_not_its_batchs(read: Reader) -> None:
+    """Of a job that is named there is its own line alone, and no sum under its batch's name."""
+    eventful_job(read.objects, job="second")
+    (row,) = read.ok("cost", "licences").splitlines()
+    assert row.startswith("nightly/licences       9 calls")
+    told = json.loads(read.ok("cost", "licences", "--json"))
+    assert (told["batches"], told["total"]["calls"]) == ({}, 9)
 
 
 def test_cost_counts_an_effect_where_it_was_done(read: Reader) -> None:

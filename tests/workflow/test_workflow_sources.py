@@ -126,6 +126,9 @@ async def test_each_step_says_how_much_of_its_prompt_stood_and_why_it_moved(
         assert main(["cost", stage.batch, "--json", *store]) == 0
         [job] = json.loads(capsys.readouterr().out)["jobs"]
         assert (job["moved_prefixes"], job["lost_usd"]) == (1, 0.0)
+        assert main(["cost", stage.batch, *store]) == 0
+        told = capsys.readouterr().out
+        assert "1 moved prefix ($0.0000)  " in told and "effect" in told.split("prefix")[1]
     else:
         assert moved == {}
     last = prefixes[7]
