@@ -38,7 +38,9 @@ def command(
 ) -> None:
     """List jobs: status, turns, tokens, cost.
 
-    It reads the archive: a job is there from its first turn on, and is open until it has ended.
+    It reads the archive: a job is there from its first turn on. One that has not ended is open, or,
+    where the server is in reach, told as it stands: it runs, waits or is paused, and why. Jobs that
+    wait for a place in their batch are in 'results' and 'watch'.
     """
     import asyncio
 
