@@ -266,6 +266,7 @@ def test_the_key_is_made_once_and_kept(tmp_path: Path) -> None:
     assert redaction_key(environment) == first
     assert (tmp_path / "redaction.key").stat().st_mode & 0o777 == 0o600
     assert redaction_key({**environment, "HOLDFAST_REDACTION_KEY": "x" * 20}) == b"x" * 20
+    assert redaction_key({**environment, "HOLDFAST_REDACTION_KEY": ""}) == first
     with pytest.raises(InputError, match="at least 16"):
         redaction_key({"HOLDFAST_REDACTION_KEY": "short"})
     (tmp_path / "redaction.key").unlink()

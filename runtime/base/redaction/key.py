@@ -29,8 +29,8 @@ def redaction_key(environment: Mapping[str, str] | None = None) -> bytes:
         InputError: if the variable is too short to be a key, or the file cannot be read or made.
     """
     environment = os.environ if environment is None else environment
-    setting = environment.get(VARIABLE)
-    if setting is not None:
+    # One that is empty is not set, as with every other variable.
+    if setting := environment.get(VARIABLE):
         if len(setting) < _SHORTEST:
             raise InputError(
                 f"{VARIABLE} has {len(setting)} characters: give at least {_SHORTEST} random ones"
