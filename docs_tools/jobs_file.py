@@ -17,9 +17,15 @@ from runtime.jobsfile.schema import written_schema
 DOCUMENT = Path(__file__).parent.parent / "docs" / "jobs-file.md"
 BLOCK = "keys"
 
-_PARTS = {
+PARTS = {
     "the file": "",
+    "the file's `budget`": "WrittenBatchBudget",
+    "`limits`": "WrittenLimits",
+    "a limit of models": "WrittenLimit",
+    "a limit of a tool": "WrittenToolLimit",
+    "`on_finish`": "WrittenFinish",
     "a job": "WrittenJob",
+    "`workspace`": "WrittenWorkspace",
     "`budget`": "WrittenBudget",
     "`retry`": "WrittenRetry",
     "`sections`": "WrittenSections",
@@ -33,15 +39,18 @@ _PARTS = {
 }
 """The mappings of a jobs file, in the order of the page.
 
-``defaults`` takes a job's keys but ``id`` and ``goal``, ``mcp`` has such keys for each server.
+``mcp`` has such keys for each server, ``limits`` for each pattern and tool.
 """
+
+SETTINGS = "WrittenSettings"
+"""That of ``defaults``, which takes a job's keys but those that make a job."""
 
 
 def keys() -> str:
     """A table for each mapping."""
     schema = written_schema()
     return "\n\n".join(
-        _table(title, _mapping(schema, name), schema) for title, name in _PARTS.items()
+        _table(title, _mapping(schema, name), schema) for title, name in PARTS.items()
     )
 
 

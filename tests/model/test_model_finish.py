@@ -221,11 +221,13 @@ async def test_a_command_gets_the_end_on_stdin(
 ) -> None:
     """In the jobs file's directory, with the key in its environment and no key of a provider."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-h0tsecret")
-    command = "cat > got.json; echo $HOLDFAST_FINISH_KEY $HOLDFAST_FINISH_STATUS; env > env"
+    names = ("EVENT", "KEY", "BATCH", "JOB", "STATUS")
+    told = " ".join(f"$HOLDFAST_FINISH_{name}" for name in names)
+    command = f"cat > got.json; echo {told}; env > env"
     one = notice(OnFinish(command=f"{{ {command}; }} > said", directory=str(tmp_path)))
     assert (await tell(store, one)).heard
     assert json.loads((tmp_path / "got.json").read_text())["result"] == {"n": 1}
-    assert (tmp_path / "said").read_text() == "night/a/r succeeded\n"
+    assert (tmp_path / "said").read_text() == "job night/a/r night a succeeded\n"
     assert "h0tsecret" not in (tmp_path / "env").read_text()
 
 

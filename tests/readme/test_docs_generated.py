@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.blocks import block_of
 from docs_tools import cli, jobs_file, json_shapes
+from runtime.jobsfile.schema import written_schema
 
 
 @pytest.mark.slow
@@ -21,6 +22,18 @@ def test_the_page_of_the_jobs_file_has_every_key() -> None:
     --write``.
     """
     assert block_of(jobs_file.DOCUMENT.read_text(), jobs_file.BLOCK) == jobs_file.keys()
+
+
+def test_each_mapping_of_a_jobs_file_is_on_its_page() -> None:
+    """With a table of its keys; those of ``defaults`` are a job's."""
+    assert {*written_schema()["$defs"], ""} - {jobs_file.SETTINGS} == {*jobs_file.PARTS.values()}
+    required = {"for_each", "matrix", "count", "id", "goal"}
+    assert set(keys_of("WrittenJob")) - set(keys_of(jobs_file.SETTINGS)) == required
+
+
+def keys_of(name: str) -> list[str]:
+    """The keys of a mapping of the schema."""
+    return list(written_schema()["$defs"][name]["properties"])
 
 
 def test_the_page_of_json_has_the_pinned_shapes() -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
-_OF_COMMANDS = {"HOLDFAST_SETUP", "HOLDFAST_FINISH_KEY"}
+_OF_COMMANDS = {"HOLDFAST_SETUP"}
 """Those that Holdfast sets for the programs that it starts."""
 _OF_TESTS = {"HOLDFAST_FAILPOINT", "HOLDFAST_FAILPOINT_ONCE"}
 

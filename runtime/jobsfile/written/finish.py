@@ -23,7 +23,8 @@ class WrittenFinish(Written):
         max_length=4_096,
         description=(
             "A shell command that a worker runs in the jobs file's directory. It gets what is told"
-            " as JSON on stdin, and the idempotency key in HOLDFAST_FINISH_KEY."
+            " as JSON on stdin, the idempotency key in HOLDFAST_FINISH_KEY, and in"
+            " HOLDFAST_FINISH_EVENT, _BATCH, _JOB (empty for the batch) and _STATUS what it is of."
         ),
     )
     webhook: str | None = Field(

@@ -35,7 +35,7 @@ class WrittenWorkspace(Written):
         max_length=MAX_PATTERNS,
         description=(
             "Patterns as in .gitignore: what they match is neither copied nor kept. Replaces the"
-            " default ones, which are what tools make anew."
+            f" default ones, which are what tools make anew: {', '.join(DEFAULT_EXCLUDE)}."
         ),
     )
     setup: str = Field(
