@@ -103,6 +103,13 @@ def test_the_site_has_every_page() -> None:
     assert [page for page in pages if not re.search(rf" {re.escape(page)}$", site, re.M)] == []
 
 
+def test_the_sites_first_page_leads_to_every_other() -> None:
+    """Those of decisions and the founding documents by their own lists."""
+    linked = set(_LINK.findall((ROOT / "docs" / "index.md").read_text()))
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert pages - linked == set()
+
+
 def test_nothing_refers_to_documents_that_a_clone_lacks() -> None:
     """Design, facts and founding documents are named by their places below ``docs/``."""
     told = [
