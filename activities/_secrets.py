@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -15,7 +14,7 @@ from runtime.base.environment import environment
 from runtime.base.own_headers import own_headers
 from runtime.base.redaction.marks import MASK, keyless_mark
 from runtime.base.redaction.shapes import mask_shapes
-from runtime.base.redaction.variables import SHORTEST, secret_variables
+from runtime.base.redaction.variables import SHORTEST, is_path, secret_variables
 
 _NAME = re.compile(
     r"(key|token|secret|password|passwd|credentials?|authorization|auth|signature|sig"
@@ -141,6 +140,5 @@ def _secret_values(options: Mapping[str, Any]) -> Iterator[str]:
     for name, value in options.items():
         if isinstance(value, Mapping):
             yield from _secret_values({str(key): item for key, item in value.items()})
-        # The path of a key's file is no secret, and stands in many a prompt.
-        elif isinstance(value, str) and _NAME.search(name) and not Path(value).is_absolute():
+        elif isinstance(value, str) and _NAME.search(name) and not is_path(value):
             yield value

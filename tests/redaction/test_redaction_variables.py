@@ -14,6 +14,8 @@ from runtime.base.redaction.rules import Redaction
     [
         ("REGISTRY_AUTH", "dXNlcjpwYXNzd29yZA", True),
         ("GATEWAY_AUTHORIZATION", "word-of-a-gateway", True),
+        ("AWS_SECRET_ACCESS_KEY", "/wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLE", True),
+        ("SIGNING_KEY", __file__, False),
         ("DESKTOP_SESSION", "ubuntu-wayland", False),
         ("RELEASE_SIGNATURE", "Holdfast-project", False),
     ],
@@ -22,7 +24,8 @@ def test_what_a_job_reads_and_what_a_model_says_is_masked_alike(
     name: str, value: str, secret: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A variable's value is masked in a tool's result and in a reply, or in neither: a desktop's
-    session is called by words that a statement may well have.
+    session is called by words that a statement may well have, and the path of a key's file is no
+    key, unlike one that begins as a path does.
     """
     monkeypatch.setenv(name, value)
     text = f"x = {value!r}"
