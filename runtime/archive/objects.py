@@ -8,6 +8,7 @@ from runtime.archive.caches import caches_of
 from runtime.archive.container import ArchivedObject, Part, header, referred, seal, sealed
 from runtime.archive.forms import Form, opened
 from runtime.archive.stores.protocol import ObjectStore
+from runtime.base.errors import ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.values import StepRef
 
@@ -66,7 +67,13 @@ class Objects:
         """The last object of those under ``prefix``, None if there is none."""
         # Listings stream, and only the last is wanted.
         last = deque(self.store.list(prefix), maxlen=1)
-        return self.get(last[0], kind) if last else None
+        try:
+            return self.get(last[0], kind) if last else None
+        except ObjectMissing:
+            # Deleted with its job since it was listed: what the next look says, too.
+            if last[0] in self.store.list(prefix):
+                raise
+            return None
 
     def _remembered(self, archived: ArchivedObject) -> ArchivedObject:
         if archived.header["kind"] not in _READ_ANEW:

@@ -36,11 +36,11 @@ def chosen_turn(objects: ObjectStore, text: str, run: str | None) -> ShownTurn:
         InputError: if it is no JOB@N.
         NotFound: if there is no such job, or it has no turn.
     """
-    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.job_turn import parse_job_turn
     from runtime.cli.showing import ShownTurn
 
     wanted = parse_job_turn(text)
-    name = find_job(objects, wanted.job)
+    name = job_to_read(objects, wanted.job)
     return ShownTurn(JobArchive.of(objects, name), str(name), run, wanted.turn)

@@ -7,6 +7,8 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from runtime.cli.deleted import reading
+
 _PYDANTICS = "Value error, "
 
 
@@ -27,6 +29,11 @@ class Command(TyperCommand):
         if any(word == "" or word.endswith("=") for word in words):
             self._check_paths(ctx, words)
         return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """See ``TyperCommand``."""
+        with reading():
+            return super().invoke(ctx)
 
     def _check_paths(self, ctx: Any, words: list[str]) -> None:
         """Raises:

@@ -178,11 +178,11 @@ class _Side:
 
 
 def _side(objects: ObjectStore, job: str, run: str | None) -> _Side:
-    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.showing import chosen_run
 
-    name = find_job(objects, job)
+    name = job_to_read(objects, job)
     archive = JobArchive.of(objects, name)
     return _Side(archive, str(name), chosen_run(archive, str(name), run))
 

@@ -17,15 +17,15 @@ def command(job: Job, run: Run = None, store: Store = None, json: Json = False) 
     The earliest comes first, and causes before effects; of texts the lines that differ are shown,
     '-' as recorded, '+' as it is now. It reads the archive alone. Exit code 4 if there is any.
     """
-    from runtime.archive.catalog import find_job
     from runtime.archive.divergences import replay_of
     from runtime.archive.job import JobArchive
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.differences import explained_in, lines_of
     from runtime.cli.showing import chosen_run, tell_newest
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
-    name = find_job(objects, job)
+    name = job_to_read(objects, job)
     archive = JobArchive.of(objects, name)
     chosen = chosen_run(archive, str(name), run)
     if run is None:

@@ -79,12 +79,12 @@ def command(
     """
     if delta and format is not Format.JSONL:
         raise InputError("--delta is a form of jsonl: spans have their whole prompt")
-    from runtime.archive.catalog import find_job
     from runtime.archive.changes import attempts_shown
     from runtime.archive.export import export_lines
     from runtime.archive.export_forms import Delta, Full
     from runtime.archive.genai import genai_lines
     from runtime.archive.job import JobArchive
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.showing import chosen_run, tell_newest
     from runtime.cli.stores import archive_to_read
 
@@ -94,7 +94,7 @@ def command(
             raise InputError("a log of Inspect has whole jobs, by their newest runs")
         _inspect(objects, job)
         return
-    name = find_job(objects, job)
+    name = job_to_read(objects, job)
     archive = JobArchive.of(objects, name)
     chosen, wanted = chosen_run(archive, str(name), run), _turns(turns)
     held = (

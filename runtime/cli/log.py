@@ -65,8 +65,8 @@ def command(
     reads the archive; where the server is in reach, it also says what an open job does now, or
     waits for.
     """
-    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.showing import tell_newest
     from runtime.cli.stores import archive_to_read
 
@@ -74,7 +74,7 @@ def command(
     if graph and (more := [option for option, is_on in others.items() if is_on]):
         raise InputError(f"--graph draws all runs: it does not go with {' and '.join(more)}")
     objects = archive_to_read(store)
-    name = find_job(objects, job)
+    name = job_to_read(objects, job)
     archive = JobArchive.of(objects, name)
     if graph:
         _graph(str(name), archive, json)

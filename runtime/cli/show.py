@@ -92,13 +92,13 @@ def command(
             "--turns shows readable parts of several turns of a JOB: no '@N', --attempt or exact"
             " bytes with it"
         )
-    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.showing import ShownTurn
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
-    name = find_job(objects, wanted.job)
+    name = job_to_read(objects, wanted.job)
     archive = JobArchive.of(objects, name)
     if turns is not None:
         shown = [ShownTurn(archive, str(name), run, turn) for turn in parse_turns(turns)]

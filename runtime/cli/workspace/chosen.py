@@ -65,15 +65,15 @@ def held(job: str, run: str | None, store: str | None) -> Held:
     Raises:
         NotFound: if there is no such job or run, or it has no workspace of its own.
     """
-    from runtime.archive.catalog import find_job
     from runtime.archive.job import JobArchive
     from runtime.archive.trees import Trees
     from runtime.archive.workspace_history import workspace_history
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
 
     objects = archive_to_read(store)
-    name = find_job(objects, job)
+    name = job_to_read(objects, job)
     archive = JobArchive.of(objects, name)
     chosen = chosen_run(archive, str(name), run)
     return Held(archive, chosen, workspace_history(archive, chosen), Trees(objects))

@@ -46,16 +46,16 @@ def command(
 
 def _handed(job: str, run: str | None, store: str | None) -> None:
     """The patch that the end of a run names."""
-    from runtime.archive.catalog import find_job
     from runtime.archive.handed import handed_patch
     from runtime.archive.job import JobArchive
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_to_read
 
     if "@" in job:
         raise InputError("--handed is of the whole job: expected JOB without '@N'")
     objects = archive_to_read(store)
-    archive = JobArchive.of(objects, find_job(objects, job))
+    archive = JobArchive.of(objects, job_to_read(objects, job))
     end = archive.end(chosen_run(archive, job, run))
     if end is None or end.patch is None:
         raise NotFound(f"{job} handed over no patch: it did not end by finish(..., patch=True)")
