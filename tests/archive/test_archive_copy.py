@@ -21,13 +21,15 @@ from runtime.archive.container import seal, unseal
 from runtime.archive.frames import compress
 from runtime.archive.heads import altered_shared
 from runtime.archive.job import JobArchive
-from runtime.archive.lifecycle.copying import Copied, copy_archive
+from runtime.archive.lifecycle.copying import Copied, CopiedJob, _Copier, copy_archive
 from runtime.archive.lifecycle.deletion import Wish, delete_jobs, sweep
 from runtime.archive.pages import page_key, write_page
 from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store, overlap
 from runtime.archive.verify import Fault, damage, examine_job
 from runtime.base.errors import InputError
 from runtime.base.values import JobKey
+from tests.eventually import SECONDS
+from tests.held_store import HeldStore
 
 WISH = Wish("alice", "2026-05-01T00:00:00+00:00", "asked for")
 
@@ -308,6 +310,34 @@ def test_a_copy_that_is_killed_goes_on(tmp_path: Path, point: str) -> None:
     assert copy() == 0
     assert list(target.list("")) == list(source.list(""))
     assert all(target.get(key) == source.get(key) for key in source.list(""))
+
+
+def test_a_copy_that_is_broken_off_waits_for_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by Ctrl-C. The job that another thread copies is left where it is; the same call goes
+    on.
+    """
+    source, there = filled(), MemoryStore()
+    archive = JobArchive(source, "nightly", "long")
+    archive.write_definition({"goal": "g"})
+    write_run(Written(archive), "a", range(1, 4), None, chat(random.Random(0)))
+    held = HeldStore(there, lambda key: key.startswith("nightly/long/"))
+
+    def tell(_: CopiedJob) -> None:
+        assert held.reached.wait(SECONDS)
+        raise KeyboardInterrupt
+
+    def let_go(copier: _Copier) -> None:
+        break_off(copier)
+        held.let_go.set()
+
+    break_off = _Copier.break_off
+    monkeypatch.setattr(_Copier, "break_off", let_go)
+    with pytest.raises(KeyboardInterrupt):
+        copy_archive(source, held, all_jobs(source), everything=True, tell=tell)
+    # What was under way, and nothing behind it.
+    assert len(list(there.list("nightly/long/"))) == 1
+    assert copied(source, there).whole
+    assert list(there.list("nightly/")) == list(source.list("nightly/"))
 
 
 @pytest.mark.s3

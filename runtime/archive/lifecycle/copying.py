@@ -103,9 +103,14 @@ def copy_archive(
     copier = _Copier(source, target, compare=compare)
     wanted = [job for job in jobs if copier.may_copy(job)]
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="holdfast-copy") as threads:
-        for done in threads.map(copier.job, wanted):
-            copier.result.jobs += 1
-            tell(done)
+        try:
+            for done in threads.map(copier.job, wanted):
+                copier.result.jobs += 1
+                tell(done)
+        except BaseException:
+            # Else whoever broke it off waited until the other threads have copied their jobs.
+            copier.break_off()
+            raise
     copier.beside(everything)
     # Last: a copy that was broken off must not say that a job is held or gone before it has the
     # job.
@@ -131,7 +136,12 @@ class _Copier:
         self._brought: set[str] = set()
         self._met: set[str] = set()
         self._leaning = threading.Lock()
+        self._broken_off = threading.Event()
         self.result = Copied()
+
+    def break_off(self) -> None:
+        """Have whoever writes an object next write no more."""
+        self._broken_off.set()
 
     def may_copy(self, job: JobKey) -> bool:
         """Whether the job was deleted in neither store: a copy brings nothing back."""
@@ -268,7 +278,13 @@ class _Copier:
         return data
 
     def put(self, key: str, data: bytes) -> bool:
-        """Write an object and read it back; False if it was there."""
+        """Write an object and read it back; False if it was there.
+
+        Raises:
+            InterruptedError: if the copy was broken off.
+        """
+        if self._broken_off.is_set():
+            raise InterruptedError
         failpoint("archive.copy.before_put")
         written = self._target.put_if_absent(key, data)
         failpoint("archive.copy.after_put")
