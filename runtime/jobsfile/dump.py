@@ -9,7 +9,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from runtime.base.durations import format_deadline, format_duration
-from runtime.base.spec.models import BatchBudget, BatchSpec, Budget, JobSpec, Retry, ToolSpec
+from runtime.base.spec.models import (
+    Approvals,
+    BatchBudget,
+    BatchSpec,
+    Budget,
+    JobSpec,
+    Retry,
+    ToolSpec,
+)
 from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.condensers import condenser_value
 
@@ -77,10 +85,8 @@ def _job(job: JobSpec) -> dict[str, Any]:
         value["secrets"] = list(job.secrets)
     if job.mcp:
         value["mcp"] = {server.name: _server(server) for server in job.mcp}
-    if approvals := job.approvals.model_dump(mode="json", exclude_defaults=True):
-        if rules := approvals.get("sh"):
-            approvals["sh"] = {rule["pattern"]: rule["approval"] for rule in rules}
-        value["approvals"] = _exact(approvals)
+    if job.approvals != Approvals():
+        value["approvals"] = _exact(_approvals(job.approvals))
     if job.summary_model is not None:
         value["summary_model"] = _exact(
             {"name": job.summary_model.name, **job.summary_model.options}
@@ -116,6 +122,15 @@ def _budget(budget: Budget) -> dict[str, Any]:
 def _retry(retry: Retry) -> dict[str, Any]:
     waits = {key: format_duration(getattr(retry, key)) for key in ("time", "first_byte", "stall")}
     return {"on": list(retry.on), "times": retry.times, "attempts": retry.attempts, **waits}
+
+
+def _approvals(approvals: Approvals) -> dict[str, Any]:
+    value: dict[str, Any] = approvals.model_dump(mode="json", exclude_defaults=True)
+    if approvals.sh:
+        value["sh"] = {rule.pattern: rule.approval.value for rule in approvals.sh}
+    if approvals.wait is not None:
+        value["wait"] = format_duration(approvals.wait)
+    return {**value, "otherwise": approvals.otherwise}
 
 
 def _server(server: ServerSpec) -> dict[str, Any]:

@@ -60,7 +60,9 @@ def test_patterns_keep_their_order(load: Load) -> None:
     batch = load(FILE.format(workspace="{write: true}", approvals=text))
     (job,) = batch.jobs
     assert job.approvals.sh == rules(("pytest*", "never"), ("*", "always")).sh
-    assert load(resolved_yaml(batch)).jobs == batch.jobs
+    printed = resolved_yaml(batch)
+    assert load(printed).jobs == batch.jobs
+    assert "      wait: 1h\n      otherwise: reject\n" in printed
     (alone,) = load(FILE.format(workspace="{write: true}", approvals="{sh: always}")).jobs
     assert alone.approvals.sh == rules(("*", "always")).sh
     turned = job.model_copy(
