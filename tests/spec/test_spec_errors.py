@@ -31,7 +31,8 @@ TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
     [
         (
             "budget: {wall: soon}",
-            "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 'soon'",
+            "jobs[0].budget.wall: expected a duration such as 6h or 90m, at most ten years,"
+            " got 'soon'",
         ),
         (
             "budget: {deadline: 2026-05-31}",
@@ -40,7 +41,15 @@ TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
                 " such as 2026-05-31T08:00:00+02:00, got '2026-05-31'"
             ),
         ),
-        ("budget: {wall: 0}", "jobs[0].budget.wall: expected a duration such as 6h or 90m, got 0"),
+        (
+            "budget: {wall: 0}",
+            "jobs[0].budget.wall: expected a duration such as 6h or 90m, at most ten years, got 0",
+        ),
+        (
+            "budget: {wall: 3651d}",
+            "jobs[0].budget.wall: expected a duration such as 6h or 90m, at most ten years,"
+            " got '3651d'",
+        ),
         ("budget: {turns: 4.5}", "jobs[0].budget.turns: expected a whole number, got 4.5"),
         ("budget: {turns: '4'}", "jobs[0].budget.turns: expected a whole number, got '4'"),
         ("budget: {turns: true}", "jobs[0].budget.turns: expected a whole number, got true"),
@@ -563,7 +572,7 @@ def test_a_wrong_default_is_told_once(refuse: Refuse) -> None:
         ('{"id": "b", "id": "c", "goal": "g", "workspace": "src", "model": "x"}', "id: expected each key once in a mapping"),
         ('{"id": NaN}', "expected one JSON object a line: NaN is no JSON number"),
         ('{"id": "b", "goal": "g", "workspace": "src", "model": "x", "budget": {"wall": "soon"}}',
-         "budget.wall: expected a duration such as 6h or 90m, got 'soon'"),
+         "budget.wall: expected a duration such as 6h or 90m, at most ten years, got 'soon'"),
         (f'{{"id": "b", "goal": "g", "workspace": "src", "model": {{"name": "x", "seed": {10**300}}}}}',
          f"model.seed: {TOO_MANY_DIGITS}"),
         ('{"id": "b", "goal": "\\ud800", "workspace": "src", "model": "x"}', "goal: expected Unicode text, got '\\ud800'"),

@@ -28,7 +28,7 @@ def _duration(value: Any) -> float:
     try:
         return parse_duration(value)
     except ValueError:
-        text = f"expected a duration such as 6h or 90m, got {shown(value)}"
+        text = f"expected a duration such as 6h or 90m, at most ten years, got {shown(value)}"
         raise wrong(text, WRONG_NUMBER) from None
 
 
