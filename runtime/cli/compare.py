@@ -33,7 +33,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="[JOB2|BATCH2]",
-            help="Another; without it, another run of JOB1.",
+            help="Another; without it, the run of JOB1 that --other-run names.",
             show_default=False,
             autocompletion=job_names,
         ),
@@ -68,7 +68,10 @@ def command(
     from runtime.cli.stores import archive_to_read
 
     if other is None and other_run is None:
-        raise InputError("one job and one run: name another job, or another run with --other-run")
+        raise InputError(
+            f"{job!r} alone cannot be compared: name another job, another batch where it is one, or"
+            " another run of the job with --other-run"
+        )
     if unscored is not None and not abs(unscored) <= MOST:
         raise InputError(f"--unscored: expected a number from {-MOST:g} to {MOST:g}")
     if other == "":

@@ -46,7 +46,10 @@ def command(
         ),
     ],
     count: Annotated[
-        int, typer.Option("--count", metavar="K", min=1, max=1000, help="K forks: ID-1 to ID-K.")
+        int,
+        typer.Option(
+            "--count", metavar="K", min=1, max=1000, help="K forks; of several: ID-1 to ID-K."
+        ),
     ] = 1,
     mode: ModeOption = Mode.RERUN,
     frozen: Frozen = False,

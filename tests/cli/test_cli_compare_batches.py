@@ -105,6 +105,13 @@ def test_scores_are_in_the_results(store: ObjectStore, capsys: pytest.CaptureFix
     assert "mean score 0.25 of 3" in capsys.readouterr().out
 
 
+def test_a_batch_alone_is_told(store: ObjectStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """What else may be named: it has no runs of its own."""
+    assert main(["compare", "old"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: 'old' alone cannot be compared: name another job, another batch")
+
+
 @pytest.mark.parametrize(
     ("sides", "alone"), [(("old", "nwe"), "nwe"), (("old", "old/a"), "old/a"), (("x", "new"), "x")]
 )
