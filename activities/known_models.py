@@ -15,6 +15,8 @@ from activities._litellm import cost_of, library
 from activities._options import ModelOptions
 from activities._packages import package_of
 from activities.prices import dearest, has_price, mode_of
+from runtime.base.environment import environment
+from runtime.base.own_headers import with_variables
 from runtime.base.spec.models import SCRIPTED
 from runtime.base.values import Usage
 
@@ -61,6 +63,7 @@ def faults(
         problems = [
             _no_package(name, provider),
             _no_key(lite, name, provider, options),
+            _no_variable(options),
             *problems,
         ]
     return [fault for fault in problems if fault is not None]
@@ -130,6 +133,15 @@ def _no_key(lite: Any, name: str, provider: str, options: Mapping[str, Any]) -> 
     ):
         return None
     return f"no key for {provider}: set {' or '.join(wanted)} in the environment of this command"
+
+
+def _no_variable(options: Mapping[str, Any]) -> str | None:
+    """Which variable is not set that a header of the model's takes its value from."""
+    try:
+        with_variables(options, environment())
+    except KeyError as error:
+        return f"its headers name {error.args[0]}: set that in the environment of this command"
+    return None
 
 
 def _has_some_key(provider: str) -> bool:

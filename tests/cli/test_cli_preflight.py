@@ -113,6 +113,23 @@ def test_a_model_of_the_defaults_is_named_there(own_cli: CommandLine) -> None:
     )
 
 
+def test_what_a_header_names_is_missed_before_anything_starts(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway's variable that is not set is told as a key is; its calls would fail one by one."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.delenv("GATEWAY_WORD", raising=False)
+    model = "name: openai/gpt-5, extra_headers: {X-Gateway: $GATEWAY_WORD}"
+    file = own_cli.jobs(f"id: a, model: {{{model}}}", batch="gateway")
+    done = own_cli("run", file)
+    line = "its headers name GATEWAY_WORD: set that in the environment of this command"
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f": jobs[0].model: {line}\n")
+    assert not own_cli.home.exists()
+    monkeypatch.setenv("GATEWAY_WORD", "word")
+    assert own_cli("run", file, "--dry-run").code == 0
+
+
 @pytest.fixture
 def no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing tells a bucket's server who asks."""
