@@ -139,7 +139,8 @@ class RecordedTurn(RecordValue):
     ``events`` the context's until then; None if that is not recorded, or not of the turn alone.
     ``layout`` are the digests of the prompt's segments. ``interim`` is what came before its call,
     and ``read_of`` of its payloads the turn and the number of the reading, and the version of the
-    job's own workspace that was read.
+    job's own workspace that was read. ``woken`` tells, as ``Interim`` does, of the sleep behind it,
+    if the turn after that is a call without a reply.
     """
 
     reply: ModelReply
@@ -153,6 +154,7 @@ class RecordedTurn(RecordValue):
     layout: tuple[str, ...] = ()
     interim: Interim = Interim()
     read_of: tuple[tuple[int, int, str], ...] = ()
+    woken: str = ""
 
 
 class ClaimQuestion(RecordValue):

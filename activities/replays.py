@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
@@ -14,15 +16,26 @@ from activities._taken_over import take_over
 from activities.record import Claim, ClaimQuestion, RecordedQuestion, RecordedTurn, ReplayOrder
 from runtime.archive import keys
 from runtime.archive.forms import End, Step
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
-from runtime.archive.recorded import recorded_summary, replied_at, turn_record, user_messages
+from runtime.archive.recorded import (
+    TurnRecord,
+    recorded_summary,
+    replied_at,
+    turn_record,
+    user_messages,
+)
 from runtime.archive.replays import claim_replay
 from runtime.archive.stores import ObjectStore
 from runtime.archive.without_model import origin_of
 from runtime.base.errors import NotFound
 from runtime.base.failpoints import failpoint
 from runtime.base.values import ModelReply
+from runtime.projection.segments import SegmentKind
 from runtime.server.histories import backwards
+
+_WOKEN = re.compile(r"^wait: (slept [\d,]+ s; woken by .+)$", re.MULTILINE)
+"""The line of a prompt's delta feed that tells of a sleep (``runtime.job.sleeping``)."""
 
 REASON = "holdfast replay "
 """What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up
@@ -120,6 +133,7 @@ class ReplayActivities:
             layout=tuple(segment.digest for segment in layout),
             interim=record.step.interim,
             read_of=tuple(_read_of(record.step)),
+            woken=_woken(archive, source.run, record),
         )
 
     def _summary(self, question: RecordedQuestion) -> RecordedTurn | None:
@@ -139,6 +153,22 @@ class ReplayActivities:
             cost_usd=origin.cost_usd,
             failed=origin.failed_attempts,
         )
+
+
+def _woken(archive: JobArchive, run: str, record: TurnRecord) -> str:
+    """How the sleep behind a turn ended after which another had begun its call, which has no reply:
+    its prompt says so.
+    """
+    after = record.step.turn + 1
+    if record.after is not None or not archive.has_turn(run, after):
+        return ""
+    # What cannot be read of a call that is made again does without.
+    with suppress(*UNREADABLE):
+        for segment in archive.turn_layout(run, after):
+            told = _WOKEN.search(segment.text) if segment.kind is SegmentKind.DELTA else None
+            if told is not None:
+                return told[1]
+    return ""
 
 
 def _read_of(step: Step) -> Iterator[tuple[int, int, str]]:

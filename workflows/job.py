@@ -185,6 +185,7 @@ class JobWorkflow(Ordered):
                 await self.execute(statement)
                 asleep = self.replaying.fell_asleep(clock, effects=len(statement.effects))
                 self.job.record(statement, self.moment.now, asleep)
+                self.replaying.wake()
             self.replaying.compare()
             await self.go_on()
         if self.checking.wants(stop):

@@ -34,6 +34,11 @@ EXACT = "spawn-tells-exact-amounts"
 SLEPT = "a-sleep-goes-on-with-its-rest"
 """A job that goes on out of the archive where another run of it slept sleeps what is left."""
 
+SLEPT_OUT = "a-sleep-behind-a-restored-turn-is-over"
+"""A job that goes on out of the archive where a turn had begun its call does not sleep again what
+it had slept before that.
+"""
+
 NATURAL = "statements-run-as-naturally-written"
 """Functions of the job are values in a statement, regular expressions and rounding are Python's,
 and what is a list but for its type is data.
@@ -117,8 +122,8 @@ BEHIND_SIGNALS = "no-signal-alone-begins-a-turn"
 """Behind a signal for which a turn waited, an event is waited for at which a reset is heard of."""
 
 AT_START = (
-    *(BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS),
-    *(NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS),
+    *(SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT),
+    *(MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS),
     *(NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for

@@ -25,13 +25,14 @@ with workflow.unsafe.imports_passed_through():
         ReplySource,
     )
     from runtime.base.values import JobKey
+    from runtime.context.interim import Interim
     from runtime.job.stops import JobStatus, Stop
     from workflows.answers import Live, Recorded, ask, without
     from workflows.calling import call_within
     from workflows.comparing import Comparison
     from workflows.messages import Origin
     from workflows.moment import Moment
-    from workflows.patches import OUTLASTS, SLEPT, patched
+    from workflows.patches import OUTLASTS, SLEPT, SLEPT_OUT, patched
 
 
 class Replaying:
@@ -181,6 +182,16 @@ class Replaying:
         if effects or not self._goes_on_with(self._moment.job.turn) or not patched(SLEPT):
             return None
         return min(clock, self._moment.now)
+
+    def wake(self) -> None:
+        """End the sleep behind the last turn that is restored, if the turn after it had begun its
+        call: it was over.
+        """
+        record, order, turn = self._moment.answers.record, self.order, self._moment.job.turn
+        last = self._restoring and order is not None and order.until == turn
+        following = self._next is not None and self._next.follows
+        if last and not following and record is not None and record.woken and patched(SLEPT_OUT):
+            self._moment.job.sleeping.repeat(Interim(woken=record.woken))
 
     def compare(self) -> None:
         """Compare the statement with its record, unless it is an edited one.

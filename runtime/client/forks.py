@@ -29,7 +29,7 @@ from runtime.archive.gaps import UNREADABLE, check_turns
 from runtime.archive.going_on import check_goes_on
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
-from runtime.archive.recorded import turn_record
+from runtime.archive.recorded import turn_record, user_messages
 from runtime.archive.replays import order_begun_by, write_replay
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound, ObjectCorrupt
@@ -176,7 +176,8 @@ async def go_on(
     for archive in below:
         await _sub_job_goes_on(client, store, archive, families)
     ended = [await asyncio.to_thread(end_in, archive) for archive in below]
-    turn = await asyncio.to_thread(next_statement, JobArchive.of(store, source), source.run)
+    lost = JobArchive.of(store, source)
+    turn = await asyncio.to_thread(next_statement, lost, source.run)
     order = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
     point = ForkPoint(source, turn)
     job_order = await asyncio.to_thread(
@@ -372,6 +373,7 @@ def _order_of(
         )
     parent = saved.parent if saved is not None else None
     queues, split = any(tool.queue for tool in spec.tools), own_roles() is not None
+    goes_on_itself = name == source.job
     return JobOrder(
         key=JobKey(batch=source.batch, job=name),
         spec=spec,
@@ -383,11 +385,27 @@ def _order_of(
             seed=seed,
             restore=restore,
             replay=order,
+            # The fork of another is a timeline of its own, to which nobody has sent them.
+            inbox=_begun_with(archive, source.run, first, point.turn) if goes_on_itself else (),
             ended=ended,
         ),
         routes=Routes(archive=archive_id(store), roles=split) if queues or split else None,
-        names=order_begun_by(archive) if name == source.job else "",
+        names=order_begun_by(archive) if goes_on_itself else "",
     )
+
+
+def _begun_with(archive: JobArchive, run: str, first: int, turn: int) -> tuple[str, ...]:
+    """The messages with which ``turn`` had begun, whose call has no reply; before them those of the
+    turns from ``first`` on, which take theirs out of what has arrived.
+    """
+    begun: tuple[str, ...] = ()
+    # What cannot be read of a call that is made again does without.
+    with suppress(*UNREADABLE):
+        begun = user_messages(archive, run, turn) if archive.has_turn(run, turn) else ()
+    if not begun:
+        return ()
+    restored = (text for one in range(first, turn) for text in user_messages(archive, run, one))
+    return (*restored, *begun)
 
 
 def _check_record(archive: JobArchive, run: str, turn: int) -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from temporalio.client import Client
 
 from activities.record import RunName
 from runtime.archive.catalog import all_jobs
+from runtime.archive.job import JobArchive
 from runtime.base.spec.models import ModelSettings, Spawn
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.forks import go_on
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
-from tests.eventually import eventually, forgotten, until_phase
+from tests.eventually import SECONDS, eventually, forgotten, until_phase
 from tests.held_store import HeldStore
+from tests.timeless import segment_without_times
 from tests.workflow.stage import Stage
-from workflows.messages import Note, batch_queue
+from workflows.messages import JobOutcome, Note, batch_queue
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -57,3 +60,68 @@ async def test_a_sub_job_that_ends_before_its_job_goes_on_is_heard(stage: Stage)
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 3)
     assert "below" in str(stage.archive(spec).end(outcome.run).result)
     stage.started.append(child.id)
+
+
+HELD = """
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+def respond(messages):
+    turn = sum(m["role"] == "assistant" for m in messages) + 1
+    with (HERE / "calls").open("a") as calls:
+        calls.write(f"{name} {{turn}}\\n")
+    held = turn == {held} and not (HERE / "gate").exists()
+    return {{"code": {codes!r}[turn - 1], "delay": 600 if held else 0}}
+"""
+"""Its call of one turn is under way until the file ``gate`` is there."""
+
+
+def _held(stage: Stage, codes: list[str], turn: int, name: str = "first") -> str:
+    path = stage.path / f"{name}.py"
+    path.write_text(HELD.format(codes=codes, held=turn, name=name))
+    return f"scripted/{path}"
+
+
+def _calls(stage: Stage) -> list[str]:
+    path = stage.path / "calls"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+async def _goes_on(stage: Stage, archive: JobArchive) -> JobOutcome:
+    """The end of a job that Temporal has lost, and that goes on out of the archive."""
+    source = RunName(batch=stage.batch, job=archive.job.job, run=archive.runs()[-1])
+    (stage.path / "gate").touch()
+    # By which jobs of commands go.
+    stage.queue = batch_queue(stage.batch)
+    async with stage.open():
+        made = await go_on(stage.client, stage.store, source, {})
+        return await asyncio.wait_for(outcome_of_reset(stage.client, made), SECONDS)
+
+
+def _prompt(archive: JobArchive, run: str, turn: int) -> list[dict[str, Any]]:
+    return [segment_without_times(segment) for segment in archive.turn_layout(run, turn)]
+
+
+@pytest.mark.parametrize("before", ["", "print(open('a.txt').read())\n"])
+async def test_a_turn_that_had_begun_begins_alike(stage: Stage, before: str) -> None:
+    """Its call had no reply: it is made again with the same prompt, the message in it that had
+    woken the job, and what that slept is not slept again.
+    """
+    (stage.workspace / "a.txt").write_text("text")
+    # A record that is followed takes its own messages out of those that have come, by their text.
+    codes = ["wait(3000)", f"{before}wait(3000)", "finish(1)"]
+    spec = stage.spec(_held(stage, codes, 3), id="job")
+    handle, archive = await stage.start(spec), stage.archive(spec)
+    for turn in (2, 3):
+        await until_phase(handle, "asleep")
+        await handle.signal("message", Note.of("Wake up."))
+        await eventually(lambda turn=turn: f"first {turn}" in _calls(stage), f"turn {turn}")
+    lost = archive.runs()[-1]
+    await _lose(stage.client, archive.job)
+    outcome = await _goes_on(stage, archive)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 3)
+    assert _calls(stage) == ["first 1", "first 2", "first 3", "first 3"]
+    prompt = _prompt(archive, outcome.run, 3)
+    assert prompt == _prompt(archive, lost, 3)
+    assert [part["text"] for part in prompt if part["kind"] == "message"] == ["Wake up."] * 2
