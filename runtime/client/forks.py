@@ -24,6 +24,7 @@ from activities.record import ReplayMode, ReplayOrder, RunName
 from activities.sub_jobs import end_in
 from runtime.archive.catalog import archive_id
 from runtime.archive.checkpoints import checkpoint_before
+from runtime.archive.divergences import replay_of
 from runtime.archive.forms import End
 from runtime.archive.gaps import UNREADABLE, check_turns
 from runtime.archive.going_on import check_goes_on
@@ -139,6 +140,7 @@ def _check_lost(
     archive = JobArchive.of(store, source)
     turn = next_statement(archive, source.run)
     try:
+        _going_on(archive, source, turn)
         _check_record(archive, source.run, turn)
     except UNREADABLE as error:
         raise ObjectCorrupt(
@@ -178,7 +180,7 @@ async def go_on(
     ended = [await asyncio.to_thread(end_in, archive) for archive in below]
     lost = JobArchive.of(store, source)
     turn = await asyncio.to_thread(next_statement, lost, source.run)
-    order = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
+    order = await asyncio.to_thread(_going_on, lost, source, turn)
     point = ForkPoint(source, turn)
     job_order = await asyncio.to_thread(
         _order_of, store, point, source.job, order, tuple(end for end in ended if end is not None)
@@ -190,6 +192,20 @@ async def go_on(
         if end is not None:
             await _tell(client, source, end)
     return started
+
+
+def _going_on(archive: JobArchive, source: RunName, turn: int) -> ReplayOrder:
+    """The order of a job that goes on at ``turn``, as a replay if the run that was lost was one."""
+    own = {"id": uuid.uuid4().hex, "start": turn}
+    replay = replay_of(archive, source.run)
+    if replay is None:
+        return ReplayOrder(**own, source=source)
+    order = ReplayOrder.model_validate(replay.order).model_copy(update=own)
+    if not order.follows:
+        order = order.model_copy(update={"source": source})
+    # These are of the turn that the replay begins with.
+    first = turn == int(replay.order["start"])
+    return order if first else order.model_copy(update={"statement": None, "message": None})
 
 
 async def _tell(client: Client, job: JobKey, end: SubJobEnd) -> None:

@@ -10,15 +10,17 @@ from temporalio.client import Client
 
 from activities.record import RunName
 from runtime.archive.catalog import all_jobs
+from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
 from runtime.base.spec.models import ModelSettings, Spawn
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.client.forks import go_on
-from runtime.client.resets import outcome_of_reset
+from runtime.client.resets import outcome_of_reset, reset
 from runtime.job.stops import JobStatus
 from tests.eventually import SECONDS, eventually, forgotten, until_phase
 from tests.held_store import HeldStore
+from tests.replay.replays import reexecution, rerun, reset_job
 from tests.timeless import segment_without_times
 from tests.workflow.stage import Stage
 from workflows.messages import JobOutcome, Note, batch_queue
@@ -125,3 +127,38 @@ async def test_a_turn_that_had_begun_begins_alike(stage: Stage, before: str) -> 
     prompt = _prompt(archive, outcome.run, 3)
     assert prompt == _prompt(archive, lost, 3)
     assert [part["text"] for part in prompt if part["kind"] == "message"] == ["Wake up."] * 2
+
+
+async def test_a_replay_with_another_model_goes_on_with_that(stage: Stage) -> None:
+    """It was taken back, and lost in its third turn."""
+    codes = ["x = 1", "x += 1", "x += 1", "finish(x)"]
+    spec = stage.spec(_held(stage, codes, 0), id="job")
+    outcome = await (await stage.start(spec)).result()
+    other = {"name": _held(stage, codes, 3, "other")}
+    await reset_job(stage, "job", rerun(stage, "job", outcome.run, 2, model=other))
+    await eventually(lambda: _calls(stage)[-1:] == ["other 3"], "turn 3")
+    archive = stage.archive(spec)
+    await _lose(stage.client, archive.job)
+    outcome = await _goes_on(stage, archive)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 4)
+    assert _calls(stage)[4:] == ["other 2", "other 3", "other 3", "other 4"]
+
+
+async def test_a_frozen_replay_goes_on_as_one(stage: Stage) -> None:
+    """No model is called for it, and nothing differs."""
+    spec = stage.spec(_held(stage, ["x = 1", "x += 1", "x += 1", "finish(x)"], 0), id="job")
+    store, archive = stage.store, stage.archive(spec)
+    stage.store = HeldStore(store, lambda key: key.endswith("3.step") and len(archive.runs()) == 2)  # type: ignore[assignment]
+    stage.queue = f"{stage.queue}-held"
+    async with stage.open():
+        outcome = await (await stage.start(spec)).result()
+        order = reexecution(stage, "job", outcome.run, 1, frozen=True)
+        await reset(stage.client, store, archive.job, order)
+        await eventually(stage.store.reached.is_set, "turn 3 of the replay")  # type: ignore[attr-defined]
+        await _lose(stage.client, archive.job)
+        stage.store.let_go.set()  # type: ignore[attr-defined]
+    stage.store = store
+    again = await _goes_on(stage, archive)
+    assert (again.status, again.turns) == (JobStatus.SUCCEEDED, 4)
+    assert divergences(archive, again.run) == []
+    assert _calls(stage) == [f"first {turn}" for turn in (1, 2, 3, 4)]
