@@ -62,7 +62,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         *("log hands/one --effects", "show hands/one@2", "export hands/one", "diff hands/one@2"),
         *("export hands/one --format otel", "export hands/one --delta", "blame hands/one@2"),
         *("blame hands/one b", "workspace diff hands/one", "workspace patch hands/one"),
-        *("compare hands/one hands/two", "results hands --json"),
+        *("compare hands/one hands/two", "results hands --json", "verify --all --json"),
     ],
 )
 def test_a_deletion_is_told_and_no_damage(
@@ -86,8 +86,8 @@ def test_a_deletion_is_told_and_no_damage(
         deleting.at, deleting.looks = deleting.at + 1, 0
         code = main(command.split())
         out, err = capsys.readouterr()
-        if command.startswith("results"):
-            assert (code, '"two"' in out) == (0, True), err
+        if command.startswith(("results", "verify")):
+            assert (code, "two" in out) == (0, True), (deleting.at, out, err)
         elif code == 0:
             # It came when all was told.
             assert (out, "deleted" in err) == (whole, False)
