@@ -22,7 +22,7 @@ from tests.eventually import SECONDS, eventually, forgotten, until_phase
 from tests.held_store import HeldStore
 from tests.replay.replays import reexecution, rerun, reset_job
 from tests.timeless import segment_without_times
-from tests.workflow.stage import Stage
+from tests.workflow.stage import Stage, events_of
 from workflows.messages import JobOutcome, Note, batch_queue
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -127,6 +127,28 @@ async def test_a_turn_that_had_begun_begins_alike(stage: Stage, before: str) -> 
     prompt = _prompt(archive, outcome.run, 3)
     assert prompt == _prompt(archive, lost, 3)
     assert [part["text"] for part in prompt if part["kind"] == "message"] == ["Wake up."] * 2
+
+
+async def test_what_was_slept_before_a_call_is_not_slept_again(stage: Stage) -> None:
+    """Its prompt says how the sleep ended. By the clock alone that is not known: a statement with
+    effects falls asleep when they have come.
+    """
+    (stage.workspace / "a.txt").write_text("text")
+    spec = stage.spec(
+        _held(stage, ["print(open('a.txt').read())\nwait(2)", "finish(1)"], 2), id="j"
+    )
+    archive = stage.archive(spec)
+    await stage.start(spec)
+    await eventually(lambda: "first 2" in _calls(stage), "turn 2")
+    lost = archive.runs()[-1]
+    await _lose(stage.client, archive.job)
+    outcome = await _goes_on(stage, archive)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 2)
+    assert _prompt(archive, outcome.run, 2) == _prompt(archive, lost, 2)
+    history = await stage.history()
+    timers = [one.timer_started_event_attributes for one in events_of(history, "TIMER_STARTED")]
+    # Those of a millisecond stand for an event, and not for time.
+    assert [one for one in timers if one.start_to_fire_timeout.ToMilliseconds() > 1] == []
 
 
 async def test_a_replay_with_another_model_goes_on_with_that(stage: Stage) -> None:
