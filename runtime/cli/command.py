@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from pathlib import Path
+from typing import Any, cast, get_args
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperCommand
 
 from runtime.cli.deleted import reading
 
@@ -39,15 +41,16 @@ class Command(TyperCommand):
         """Raises:
         BadParameter: if a path is an empty text.
         """
-        # Once more: of what was made of the words a path no longer tells it from the dot.
+        # Once more: of what has been made of the words, an empty path is the dot.
         values, _, _ = self.make_parser(ctx).parse_args(args=words)
+        taken = inspect.signature(self.callback, eval_str=True).parameters if self.callback else {}
         for one in self.get_params(ctx):
+            value = values.get(one.name)
             # Of a list the items are looked at.
-            if isinstance(one, TyperOption | TyperArgument) and _is_path(one):
-                value = values.get(one.name)
-                if "" in (value if isinstance(value, list | tuple) else [value]):
-                    raise typer.BadParameter("expected a path, got ''", ctx=ctx, param=one)
+            empty = "" in (value if isinstance(value, list | tuple) else [value])
+            if empty and (its := taken.get(str(one.name))) and _has_path(its.annotation):
+                raise typer.BadParameter("expected a path, got ''", ctx=ctx, param=cast("Any", one))
 
 
-def _is_path(one: TyperOption | TyperArgument) -> bool:
-    return one.type_descriptor.envvar_list_splitter is not None
+def _has_path(hint: Any) -> bool:
+    return hint is Path or any(map(_has_path, get_args(hint)))
