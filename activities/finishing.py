@@ -34,6 +34,11 @@ MOST_RESULT = 256 * 1024
 """Bytes of a result that is told; of a larger one nothing is, but that it is in the archive."""
 
 MOST_SAID = 400
+_GATED = 'read -r go && exec /bin/sh -c "$1"'
+"""A shell that becomes the command $1 once a line has come on stdin, of which it reads no more; it
+ends where none comes.
+"""
+
 _AGAIN = frozenset({408, 409, 425, 429})
 """Answers of the 400s after which trying again makes sense."""
 
@@ -163,9 +168,7 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
     with tempfile.TemporaryFile() as said, _lifeline() as lifeline:
         try:
             process = await asyncio.create_subprocess_exec(
-                "/bin/sh",
-                "-c",
-                order.command or "",
+                *("/bin/sh", "-c", _GATED, "sh", order.command or ""),
                 cwd=order.directory,
                 env=_environment(notice),
                 stdin=asyncio.subprocess.PIPE,
@@ -179,11 +182,11 @@ async def _run(notice: FinishNotice, body: bytes) -> None:
             why = f"the command cannot be run in {order.directory}: {error.strerror}"
             raise NotHeard(why) from None
         try:
-            # Another worker gives the command again when this one is killed. It may have ended.
+            # Another worker gives it again when this one is killed: it begins only then.
             with contextlib.suppress(ProcessLookupError):
                 ends_with(lifeline, process.pid)
             async with asyncio.timeout(order.timeout):
-                await process.communicate(body)
+                await process.communicate(b"\n" + body)
         except TimeoutError:
             why = f"the command took more than {order.timeout:g} s and was ended"
             raise NotHeard(why) from None

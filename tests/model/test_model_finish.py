@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -272,3 +273,34 @@ async def test_a_command_ends_with_its_worker(tmp_path: Path) -> None:
     await worker.wait()
     for one in map(int, ids.read_text().split()):
         await eventually(lambda one=one: not alive(one), "its end")
+
+
+_KILLED_AT_ONCE = """
+import asyncio, os, signal, sys
+from activities import finishing
+from tests.model.test_model_finish import notice
+from runtime.base.spec.finish import OnFinish
+
+start = asyncio.create_subprocess_exec
+
+async def killed(*words, **options):
+    process = await start(*words, **options)
+    print(process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.create_subprocess_exec = killed
+command = OnFinish(command="sleep 1000 & wait", directory=sys.argv[1])
+asyncio.run(finishing._run(notice(command), b""))
+"""
+
+
+async def test_a_command_whose_worker_is_killed_as_it_begins_ends(tmp_path: Path) -> None:
+    """Whether it has begun by then or not."""
+    command = [sys.executable, "-c", _KILLED_AT_ONCE, str(tmp_path)]
+    worker = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await worker.communicate()
+    assert worker.returncode == -signal.SIGKILL
+    pid = int(said)
+    await eventually(lambda: not alive(pid), "its end")
