@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from runtime.base.errors import InputError, NotFound
+from runtime.base.errors import InputError
 from runtime.cli.chosen import Run
 from runtime.cli.options import Store
 from runtime.cli.output import raw
@@ -25,15 +25,9 @@ def command(
 
     Links within the workspace are followed.
     """
-    from runtime.trees.places import entry_at
-
     at = chosen_version(job, run, store)
     tree = at.of.trees.tree(at.version)
-    try:
-        _, entry = entry_at(tree, path)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise NotFound(f"{at.of.name}@{at.turn}: {path or repr(path)}: {why}") from error
+    _, entry = at.entry(tree, path)
     if not entry.is_file:
         raise InputError(f"{at.of.name}@{at.turn}: {path} is a directory: 'workspace ls' lists it")
     raw(at.of.trees.content(entry))

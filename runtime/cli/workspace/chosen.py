@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runtime.base.errors import InputError
+from runtime.base.errors import InputError, NotFound
 from runtime.cli.completion import job_names
 
 if TYPE_CHECKING:
     from runtime.archive.job import JobArchive
     from runtime.archive.trees import Trees
     from runtime.archive.workspace_history import WorkspaceHistory
+    from runtime.trees.entries import Entry
+    from runtime.trees.tree import Tree
 
 JobAtVersion = Annotated[
     str,
@@ -86,6 +88,20 @@ class At:
     of: Held
     turn: int
     version: str
+
+    def entry(self, tree: Tree, path: str) -> tuple[str, Entry]:
+        """The place that ``path`` names in this version's ``tree``, and what is there.
+
+        Raises:
+            NotFound: if nothing is there, or it leads out of the workspace.
+        """
+        from runtime.trees.places import entry_at
+
+        try:
+            return entry_at(tree, path)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise NotFound(f"{self.of.name}@{self.turn}: {path or repr(path)}: {why}") from error
 
 
 def chosen_version(text: str, run: str | None, store: str | None) -> At:

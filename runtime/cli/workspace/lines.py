@@ -38,7 +38,6 @@ def blamed_lines(job: str, place: str, run: str | None, store: str | None) -> Bl
         InputError: if the path is no file, or has no such lines.
         NotFound: if there is no such version or path.
     """
-    from runtime.trees.places import entry_at
     from runtime.workspace.git.lines import lines_of
 
     at = chosen_version(job, run, store)
@@ -48,11 +47,10 @@ def blamed_lines(job: str, place: str, run: str | None, store: str | None) -> Bl
     match = _LINES.fullmatch(place) if tree.get(place) is None else None
     path = match["path"] if match else place
     try:
-        path, entry = entry_at(tree, path)
-    except (OSError, ValueError) as error:
+        path, entry = at.entry(tree, path)
+    except NotFound:
         _check_lines(tree, place)
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise NotFound(f"{at.of.name}@{at.turn}: {path or repr(path)}: {why}") from error
+        raise
     if not entry.is_file:
         raise InputError(f"{at.of.name}@{at.turn}: {path} is a directory: lines are in files")
     lines = lines_of(trees, at.of.history, at.turn, path)
