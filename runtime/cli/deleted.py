@@ -56,16 +56,16 @@ def reading() -> Iterator[None]:
 def _deleted() -> dict[JobKey, tuple[Tombstone, bool]]:
     """What was deleted of the jobs that were read, and whether something is left."""
     from runtime.archive import keys
-    from runtime.archive.lifecycle.tombstones import tombstones_of
+    from runtime.archive.lifecycle.tombstones import last_deletion
 
     deleted = {}
     # A store that is away has been told of, or has told all that was asked.
     with suppress(ArchiveError):
         for job, objects in _read.items():
-            prefix = keys.job_prefix(job.batch, job.job)
-            for grave in tombstones_of(objects, prefix)[-1:]:
-                left = bool(grave.left(objects))
-                # Begun anew since, it has what the tombstone does not cover.
-                if left or not any(objects.list(f"{prefix}/")):
-                    deleted[job] = grave, left
+            if (last := last_deletion(objects, job)) is None:
+                continue
+            grave, left = last
+            # Begun anew since, it has what the tombstone does not cover.
+            if left or not any(objects.list(f"{keys.job_prefix(job.batch, job.job)}/")):
+                deleted[job] = grave, bool(left)
     return deleted

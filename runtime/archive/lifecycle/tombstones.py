@@ -168,10 +168,16 @@ def half_deleted(store: ObjectStore, job: JobKey) -> str:
     """What became of a job whose deletion was begun and broken off, in a sentence; empty of any
     other, and where its tombstone cannot be read.
     """
+    last = last_deletion(store, job)
+    return last[0].told_with(last[1]) if last is not None and last[1] else ""
+
+
+def last_deletion(store: ObjectStore, job: JobKey) -> tuple[Tombstone, list[str]] | None:
+    """A job's last tombstone that can be read, and what is left of what it covers: an earlier
+    deletion is over, and the job may have begun anew since.
+    """
     graves = Tombstones(store, lenient=True).of_job(keys.job_prefix(job.batch, job.job))
-    # The last alone: an earlier deletion is over, and the job may have begun anew since.
-    left = graves[-1].left(store) if graves else []
-    return graves[-1].told_with(left) if left else ""
+    return (graves[-1], list(graves[-1].left(store))) if graves else None
 
 
 class Tombstones:
