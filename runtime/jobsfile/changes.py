@@ -72,7 +72,7 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
         tool.name: tool.model_dump(mode="json", exclude={"name"}, exclude_none=True)
         for tool in job.tools
     }
-    value["approvals"] = _written_approvals(job.approvals)
+    value["approvals"] = written_approvals(job.approvals)
     value["mcp"] = {
         server.name: server.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
         for server in job.mcp
@@ -87,7 +87,8 @@ def _comparable(job: JobSpec) -> dict[str, Any]:
     return value
 
 
-def _written_approvals(approvals: Approvals) -> dict[str, Any]:
+def written_approvals(approvals: Approvals) -> dict[str, Any]:
+    """What differs from the default ones, with the wait as the jobs file has it."""
     value = approvals.model_dump(mode="json", exclude_defaults=True)
     return value if approvals.wait is None else {**value, "wait": format_duration(approvals.wait)}
 

@@ -19,6 +19,7 @@ from runtime.base.spec.models import (
     ToolSpec,
 )
 from runtime.base.spec.servers import ServerSpec
+from runtime.jobsfile.changes import written_approvals
 from runtime.jobsfile.condensers import condenser_value
 
 
@@ -125,11 +126,9 @@ def _retry(retry: Retry) -> dict[str, Any]:
 
 
 def _approvals(approvals: Approvals) -> dict[str, Any]:
-    value: dict[str, Any] = approvals.model_dump(mode="json", exclude_defaults=True)
+    value = written_approvals(approvals)
     if approvals.sh:
         value["sh"] = {rule.pattern: rule.approval.value for rule in approvals.sh}
-    if approvals.wait is not None:
-        value["wait"] = format_duration(approvals.wait)
     return {**value, "otherwise": approvals.otherwise}
 
 
