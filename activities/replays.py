@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -33,9 +32,6 @@ from runtime.base.failpoints import failpoint
 from runtime.base.values import ModelReply
 from runtime.projection.segments import SegmentKind
 from runtime.server.histories import backwards
-
-_WOKEN = re.compile(r"^wait: (slept [\d,]+ s; woken by .+)$", re.MULTILINE)
-"""The line of a prompt's delta feed that tells of a sleep (``runtime.job.sleeping``)."""
 
 REASON = "holdfast replay "
 """What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up
@@ -162,12 +158,13 @@ def _woken(archive: JobArchive, run: str, record: TurnRecord) -> str:
     after = record.step.turn + 1
     if record.after is not None or not archive.has_turn(run, after):
         return ""
+    from runtime.job.sleeping import woken_in
+
     # What cannot be read of a call that is made again does without.
     with suppress(*UNREADABLE):
         for segment in archive.turn_layout(run, after):
-            told = _WOKEN.search(segment.text) if segment.kind is SegmentKind.DELTA else None
-            if told is not None:
-                return told[1]
+            if segment.kind is SegmentKind.DELTA and (told := woken_in(segment.text)):
+                return told
     return ""
 
 

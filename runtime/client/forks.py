@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -196,16 +197,18 @@ async def go_on(
 
 def _going_on(archive: JobArchive, source: RunName, turn: int) -> ReplayOrder:
     """The order of a job that goes on at ``turn``, as a replay if the run that was lost was one."""
-    own = {"id": uuid.uuid4().hex, "start": turn}
+    own = ReplayOrder(id=uuid.uuid4().hex, start=turn, source=source)
     replay = replay_of(archive, source.run)
     if replay is None:
-        return ReplayOrder(**own, source=source)
-    order = ReplayOrder.model_validate(replay.order).model_copy(update=own)
+        return own
+    order = ReplayOrder.model_validate(replay.order)
+    update: dict[str, Any] = {"id": own.id, "start": turn}
     if not order.follows:
-        order = order.model_copy(update={"source": source})
-    # These are of the turn that the replay begins with.
-    first = turn == int(replay.order["start"])
-    return order if first else order.model_copy(update={"statement": None, "message": None})
+        update["source"] = source
+    if turn != order.start:
+        # They are of the turn that the replay begins with.
+        update |= {"statement": None, "message": None}
+    return order.model_copy(update=update)
 
 
 async def _tell(client: Client, job: JobKey, end: SubJobEnd) -> None:

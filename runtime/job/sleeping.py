@@ -13,6 +13,7 @@ was waited for, ends one wait.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -30,6 +31,9 @@ LEAST_SECONDS = 5.0
 
 MOST_SECONDS = 300.0
 """Between two readings of a node that is waited for."""
+
+_WOKEN = re.compile(r"^wait: (slept [\d,]+ s; woken by .+)$", re.MULTILINE)
+"""The line of a prompt's feed that tells how a sleep ended: see ``Sleeping.wake``."""
 
 MOST_TICKS = 10_000
 """Ticks with news after which a sleep is over: each stands in the archive, and the list of them in
@@ -308,3 +312,9 @@ class Sleeping:
         self._over = Interim(
             woken=woken, ticks=state.news, asleep=state.payloads, dropped=state.dropped
         )
+
+
+def woken_in(feed: str) -> str:
+    """How the sleep ended of which a prompt's feed tells; empty if it tells of none."""
+    told = _WOKEN.search(feed)
+    return told[1] if told is not None else ""
