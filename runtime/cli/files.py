@@ -78,7 +78,7 @@ def made_whole(directory: Path) -> Iterator[Path]:
 
 
 def _is_stream(path: Path) -> bool:
-    if not os.path.exists(path) or is_directory(path):  # noqa: PTH110 - as in runtime/base/places.py
+    if not os.path.exists(path):  # noqa: PTH110 - as in runtime/base/places.py
         return False
     # A regular file may be reached by the process's own descriptor, whose name must stay.
     name = path.readlink() if path.is_symlink() else path
