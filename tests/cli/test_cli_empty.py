@@ -9,6 +9,13 @@ import pytest
 from runtime.cli.main import main
 
 
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are given in an empty directory, without a state directory yet."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
@@ -24,15 +31,9 @@ from runtime.cli.main import main
     ],
 )
 def test_an_empty_text_is_no_path(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    name: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], name: str
 ) -> None:
     """It was the directory in which the command was given, and files were written there."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     assert f"Invalid value for '{name}': expected a path, got ''\n" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -49,13 +50,8 @@ def test_an_empty_text_is_no_path(
     ],
 )
 def test_an_empty_text_is_no_name(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    told: str,
+    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
 ) -> None:
     """A job was compared with itself, and each part of a prompt was told."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     assert main(arguments) == 2
     assert capsys.readouterr().err == f"error: {told}\n"
