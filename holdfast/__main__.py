@@ -22,7 +22,8 @@ def entry() -> NoReturn:
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001 - whatever stands in the way, a user sees one line
-        if os.environ.get("HOLDFAST_DEBUG"):
+        # As ``is_debugging`` of runtime.cli.logs, which may be what cannot be loaded.
+        if os.environ.get("HOLDFAST_DEBUG", "") not in {"", "0"}:
             traceback.print_exc()
         sys.stderr.write(f"error: holdfast cannot start: {_told(error)}\n")
         raise SystemExit(CANNOT_START) from None

@@ -27,7 +27,7 @@ from runtime.cli.telemetry import begin_traces, exporter, metrics_address
 from runtime.cli.text import one_line, shortened
 
 DEBUG = "HOLDFAST_DEBUG"
-"""The environment variable that asks for tracebacks."""
+"""The environment variable that asks for tracebacks; ``0`` does not."""
 
 LOG = "HOLDFAST_LOG"
 """The environment variable that says how logs are written: ``text``, or ``json``."""
@@ -104,6 +104,11 @@ def _told(record: logging.LogRecord) -> tuple[str, str, str]:
         return "warning", f"dropped the signal {dropped[1]!r} of {dropped[2]}", why
     what = f"{type(error).__name__}: {error}" if error is not None else ""
     return record.levelname.lower(), message, what
+
+
+def is_debugging() -> bool:
+    """Whether all is to be shown, with tracebacks."""
+    return os.environ.get(DEBUG, "") not in {"", "0"}
 
 
 class _Lines(logging.Handler):
@@ -225,7 +230,7 @@ def log_in_lines(metrics: str | None = None) -> None:
     """Log warnings and errors to the state directory's log, and what users have to know of them as
     single lines too, or as JSON objects where ``HOLDFAST_LOG`` is ``json``.
 
-    Where ``HOLDFAST_DEBUG`` is set, all of it goes to stderr, in full. Metrics are served at the
+    Where ``HOLDFAST_DEBUG`` asks for it, all goes to stderr, in full. Metrics are served at the
     address ``metrics``, else at that of ``HOLDFAST_METRICS``: logs and metrics are two halves of
     one setting of the SDK's. Traces are sent to ``HOLDFAST_TRACES``.
 
@@ -233,7 +238,7 @@ def log_in_lines(metrics: str | None = None) -> None:
         InputError: if a variable or the address is wrong, or the address is taken.
     """
     address, traced = metrics_address(metrics), begin_traces()
-    if os.environ.get(DEBUG):
+    if is_debugging():
         handler = logging.StreamHandler()
         handler.setFormatter(_Clean(logging.BASIC_FORMAT))
         logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -250,9 +255,9 @@ def log_core() -> None:
     to stdout, between a command's results. The SDK hands its records over after some milliseconds;
     those of a process's last ones are lost.
 
-    Changes nothing where ``log_in_lines`` said where it goes, or ``HOLDFAST_DEBUG`` is set.
+    Changes nothing where ``log_in_lines`` said where it goes, or ``HOLDFAST_DEBUG`` asks for all.
     """
-    if log_in_lines.cache_info().currsize or os.environ.get(DEBUG):
+    if log_in_lines.cache_info().currsize or is_debugging():
         return
     logger = logging.getLogger(_CORE)
     logger.addHandler(_file())
@@ -289,7 +294,7 @@ def own_terminal() -> Iterator[None]:
     stderr, or to the log.
     """
     with own_stdout():
-        if not sys.stderr.isatty() or os.environ.get(DEBUG):
+        if not sys.stderr.isatty() or is_debugging():
             yield
             return
         with own_stderr(_log_file()):

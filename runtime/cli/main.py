@@ -69,7 +69,7 @@ from runtime.cli.archive import prune as archive_prune
 from runtime.cli.archive import release as archive_release
 from runtime.cli.command import Command
 from runtime.cli.exit_codes import INTERRUPTED
-from runtime.cli.logs import DEBUG, log_core
+from runtime.cli.logs import DEBUG, is_debugging, log_core
 from runtime.cli.options import with_connection_options
 from runtime.cli.output import note, own_descriptor
 from runtime.cli.telemetry import end_traces
@@ -289,7 +289,7 @@ def _open_what_is_closed() -> None:
 
 
 def _report(message: str) -> None:
-    if os.environ.get(DEBUG):
+    if is_debugging():
         note(traceback.format_exc())
     note(f"error: {message}")
 

@@ -173,6 +173,9 @@ def test_unexpected_error_is_one_line(
     line = "error: unexpected ValueError: two lines (HOLDFAST_DEBUG=1 shows the traceback)\n"
     assert main(["fail"]) == 1
     assert capsys.readouterr().err == line
+    monkeypatch.setenv("HOLDFAST_DEBUG", "0")
+    assert main(["fail"]) == 1
+    assert capsys.readouterr().err == line
     monkeypatch.setenv("HOLDFAST_DEBUG", "1")
     assert main(["fail"]) == 1
     err = capsys.readouterr().err

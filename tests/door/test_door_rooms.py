@@ -118,11 +118,14 @@ def test_what_is_in_the_way_is_one_line(tmp_path: Path, text: str, told: str) ->
 
 
 def test_the_traceback_is_there_for_who_asks(tmp_path: Path) -> None:
-    """``HOLDFAST_DEBUG`` shows it."""
+    """``HOLDFAST_DEBUG`` shows it, and with 0 does not."""
     (tmp_path / "typer.py").write_text("raise RuntimeError('no')\n")
     done = run("-m", "holdfast", "--version", path=tmp_path, HOLDFAST_DEBUG="1")
     assert done.returncode == 2
     assert done.stderr.startswith("Traceback")
+    quiet = run("-m", "holdfast", "--version", path=tmp_path, HOLDFAST_DEBUG="0")
+    assert quiet.returncode == 2
+    assert quiet.stderr.startswith("error: ")
 
 
 @pytest.mark.server
