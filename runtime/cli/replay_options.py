@@ -181,9 +181,11 @@ def _statement(path: Path) -> str:
     from runtime.interpreter.typecheck import check
 
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--edit {path}: it cannot be read: {error}") from error
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InputError(f"--edit {path}: it cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"--edit {path}: it is not UTF-8: {error.reason}") from error
     if not text.strip():
         raise InputError(f"--edit {path}: it is empty, and a statement is expected")
     try:

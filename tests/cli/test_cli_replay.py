@@ -175,7 +175,7 @@ def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:
         (("--from", "2", "--budget", "turns=0"), "--budget"),
         (("--from", "2", "--model", "scripted/none.json"), "expected the file of a script"),
         (("--from", "2", "--model", "opanai/gpt-5"), "--model: litellm knows no provider"),
-        (("--from", "2", "--edit", "none.py"), "cannot be read"),
+        (("--from", "2", "--edit", "none.py"), "cannot be read: No such file"),
         (("--from", "2", "--edit", "bad.py"), "bad.py: line 2"),
         (("--from", "2", "--run", "zzz"), "has no run 'zzz'"),
     ],
