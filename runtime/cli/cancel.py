@@ -20,7 +20,7 @@ def command(
     A model call in progress is broken off, and the job ends as cancelled: within seconds if a
     worker runs, else when the batch is resumed. So does a job that waits for its place in a batch
     that runs; name it in full, as BATCH/ID. Only 'holdfast retry' or 'run --rerun-failed' starts it
-    anew.
+    anew. Exit code 1 if each of several refuses.
     """
     named = Named(job, batch, where)
     # Behind the check: it takes longer than that.

@@ -20,7 +20,7 @@ def command(
     None of their turns begins until 'holdfast resume'. A model call or a statement that runs goes
     on to its end. A job that is paused holds no worker, and its wall budget does not count the
     time; a deadline comes nearer all the same. With --batch, no other job of the batch begins
-    either.
+    either. Exit code 1 if each of several refuses.
     """
     named = Named(job, batch, where)
     # Behind the check: it takes longer than that.

@@ -17,7 +17,8 @@ def command(
 ) -> None:
     """Have paused jobs go on.
 
-    With --batch, the jobs of the batch that wait for their places begin again too.
+    With --batch, the jobs of the batch that wait for their places begin again too. Exit code 1
+    if each of several refuses.
     """
     named = Named(job, batch, where)
     # Behind the check: it takes longer than that.

@@ -30,7 +30,7 @@ def command(
     """Send a message to a running job, or to several.
 
     Its model reads it at the next turn; or later, where that turn has no room for it beside the
-    messages that came before.
+    messages that came before. Exit code 1 if each of several refuses.
     """
     several = batch is not None or where is not None
     if len(job_and_text) != (1 if several else 2):

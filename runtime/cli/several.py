@@ -14,6 +14,7 @@ from runtime.base.errors import InputError, NotFound
 from runtime.base.plurals import counted
 from runtime.base.standings import GOING_ON, OPEN, QUEUED
 from runtime.cli.completion import batch_names, job_names
+from runtime.cli.exit_codes import SOME_FAILED
 from runtime.cli.output import json_document, note, say
 from runtime.server.target import Target
 
@@ -96,6 +97,7 @@ def act_on(
     Raises:
         InputError: if the expression is none.
         NotFound: if there is no such job.
+        typer.Exit: if each of several refused.
     """
     import asyncio
 
@@ -109,12 +111,16 @@ def act_on(
             say(f"{key}: {words}")
         return
     rows = asyncio.run(_several(named.batch, named.where, target, store, act, hold))
+    did = sum(not why for _, why in rows)
     if json:
         json_document([{"job": str(key), done: not why, "reason": why} for key, why in rows])
-        return
-    for key, why in rows:
-        say(f"{key}: {why or words}")
-    say(f"{counted(sum(not why for _, why in rows), 'job')} of {len(rows)}: {done}")
+    else:
+        for key, why in rows:
+            say(f"{key}: {why or words}")
+        say(f"{counted(did, 'job')} of {len(rows)}: {done}")
+    # Some may have ended since they were listed; and a batch that is asked does it for its jobs.
+    if rows and not did and (hold is None or named.where is not None):
+        raise typer.Exit(SOME_FAILED)
 
 
 async def _several(

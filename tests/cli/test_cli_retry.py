@@ -188,9 +188,12 @@ def test_an_expression_chooses(cli: CommandLine) -> None:
     worked_on(cli, "chosen")
     assert runs(cli, "chosen") == {"good": 1, "bad": 1, "poor": 2}
     assert "there is no such job" in cli("retry", "--where", "batch=nobody").err
-    (row,) = cli("cancel", "--where", "batch=chosen and job=good", "--json").json()
+    done = cli("cancel", "--where", "batch=chosen and job=good", "--json")
+    (row,) = done.json()
+    assert done.code == 1
     assert (row["job"], row["cancelled"]) == ("chosen/good", False)
     assert row["reason"].startswith("job chosen/good does not run: it has ended")
+    assert cli("send", "Go on.", "--batch", "chosen", "--where", "job=good").code == 1
 
 
 def test_a_batch_that_cannot_begin_holds_up_no_other(cli: CommandLine) -> None:
