@@ -28,6 +28,7 @@ from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_s
 from runtime.archive.verify import Fault, damage, examine_job
 from runtime.base.errors import InputError
 from runtime.base.values import JobKey
+from runtime.cli.main import main
 from tests.eventually import SECONDS
 from tests.held_store import HeldStore
 
@@ -354,6 +355,24 @@ def test_an_archive_goes_to_a_bucket_and_back(s3_server: object, tmp_path: Path)
     assert [(key, back.get(key)) for key in back.list("")] == [
         (key, source.get(key)) for key in source.list("")
     ]
+
+
+def test_a_place_with_something_else_in_it_is_no_target(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its folders would be jobs of the copy. A disk has a folder of its own, which is no matter."""
+    source, project, disk = (tmp_path / name for name in ("from", "project", "disk"))
+    rich_archive(open_store(str(source)))
+    (project / "src" / "package").mkdir(parents=True)
+    (disk / "lost+found").mkdir(parents=True)
+    assert main(["archive", "copy", str(source), str(project)]) == 2
+    assert f"{project} holds something else than an archive, and src/package would be" in (
+        capsys.readouterr().err
+    )
+    assert [*project.iterdir()] == [project / "src"]
+    # Given again, it goes on.
+    for _ in range(2):
+        assert main(["archive", "copy", str(source), str(disk)]) == 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from runtime.archive.stores.memory import MemoryStore
 from runtime.archive.stores.opening import (
+    check_free,
     check_store,
     create_encrypted,
     encrypted_at,
@@ -19,6 +20,7 @@ __all__ = [
     "MemoryStore",
     "ObjectStore",
     "Removing",
+    "check_free",
     "check_store",
     "create_encrypted",
     "encrypted_at",

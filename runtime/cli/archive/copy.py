@@ -54,7 +54,7 @@ def command(
     """
     from runtime.archive.catalog import known_archive_id
     from runtime.archive.lifecycle.copying import copy_archive
-    from runtime.archive.stores import is_encrypted, open_existing, overlap
+    from runtime.archive.stores import check_free, is_encrypted, open_existing, overlap
 
     if overlap(source, to):
         raise InputError(
@@ -65,6 +65,7 @@ def command(
     names = _jobs(objects, source, batch or ())
     # Before anything is made at TO: of what is encrypted with other keys nothing can be copied.
     known_archive_id(objects)
+    check_free(to)
     target = _target(to, objects, plain=plain)
 
     def tell(done: CopiedJob) -> None:
