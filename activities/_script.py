@@ -9,6 +9,7 @@ the same, and so does one whose earlier turns were condensed.
 
 from __future__ import annotations
 
+import ast
 import copy
 import importlib.util
 import json
@@ -99,6 +100,30 @@ def reply_to(file: str, messages: Messages, turn: int) -> ScriptedReply:
     return replies[turn - 1]
 
 
+def fault(file: str) -> str | None:
+    """Why the script ``file`` can give no reply at all, as far as reading it tells: what is Python
+    is parsed and not run. That it is there is seen by who named it.
+    """
+    path = Path(file)
+    try:
+        state = path.stat()
+        if path.suffix == ".py":
+            ast.parse(path.read_bytes(), path.name)
+        else:
+            _replies(path, state.st_mtime_ns, state.st_size)
+    except FileNotFoundError:
+        return None
+    except SyntaxError as error:
+        at = f", line {error.lineno}" if error.lineno is not None else ""
+        return f"scripted model {file}{at}: SyntaxError: {error.msg}"
+    # Of a text that is nested too deep, either parser fails by one of the last two.
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        return f"scripted model {file}: {type(error).__name__}: {error}"
+    except InputError as error:
+        return str(error)
+    return None
+
+
 def replies_in(messages: Messages) -> int:
     """How many replies a prompt has already."""
     return list(map(itemgetter("role"), messages)).count("assistant")
@@ -138,7 +163,8 @@ def _replies(path: Path, _mtime: int, _size: int) -> tuple[ScriptedReply, ...]:
     try:
         listed = _listed(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, YAMLError) as error:
-        raise InputError(f"scripted model {path}: {error}") from error
+        # YAML's own words are of several lines.
+        raise InputError(f"scripted model {path}: {' '.join(str(error).split())}") from error
     if not isinstance(listed, list):
         raise InputError(f"scripted model {path}: a list of replies is expected")
     return tuple(read_reply(value, f"{path}, reply {n}") for n, value in enumerate(listed, 1))

@@ -1,8 +1,8 @@
 """What is checked of a batch before anything is started, beyond what its file says of itself: all
 problems at once.
 
-Models (their provider, mode, key, packages and price) and the archive. What the file names
-(workspaces, scripts, tools) is checked when it is loaded.
+Models (their provider, mode, key, packages and price, or what their script says) and the archive.
+That what the file names is there (workspaces, scripts, tools) is checked when it is loaded.
 """
 
 from __future__ import annotations
@@ -50,14 +50,17 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
     checked: dict[str, list[str]] = {}
     for index, job in enumerate(loaded.batch.jobs):
         for model, at in _models(index, job, problems):
-            if model.script is None and model.name != NO_MODEL:
-                known = f"{job.form} {model.model_dump_json()}"
-                if known not in checked:
-                    if len(checked) == _REMEMBERED:
-                        checked.clear()
-                    checked[known] = _faults(model, job.form, here)
-                if faults := checked[known]:
-                    problems.add(at, "; ".join(faults))
+            # Of what is no file nothing is read: it may be a pipe.
+            if model.name == NO_MODEL or (model.script and at in problems.by_location):
+                continue
+            known = model.script or f"{job.form} {model.model_dump_json()}"
+            if known not in checked:
+                if len(checked) == _REMEMBERED:
+                    checked.clear()
+                checked[known] = _faults(model, job.form, here)
+            if faults := checked[known]:
+                problems.add(at, "; ".join(faults))
+            if model.script is None:
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
         if job.writable is not None and Role.SANDBOXES in here:
             _check_hands(job.writable, index, problems)
@@ -80,12 +83,14 @@ def check_model(
     Raises:
         InputError: if it cannot be called, or has no price and ``budget`` is one in dollars.
     """
+    here = own_roles() or EVERY
+    away = elsewhere or Role.MODELS not in here
     if model.script is not None:
+        if not away and (wrong := _script_faults(model.script)):
+            raise InputError(f"--model: {wrong[0]}")
         return []
     from activities.known_models import faults, is_priced
 
-    here = own_roles() or EVERY
-    away = elsewhere or Role.MODELS not in here
     if told := faults(model.name, model.options, form, elsewhere=away):
         raise InputError(f"--model: {'; '.join(told)}")
     if is_priced(model.name, model.options):
@@ -136,10 +141,20 @@ def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
 
 
 def _faults(model: ModelSettings, form: str, here: Roles) -> list[str]:
+    elsewhere = Role.MODELS not in here
+    if model.script is not None:
+        # Elsewhere another file may be at the same path.
+        return [] if elsewhere else _script_faults(model.script)
     from activities.known_models import faults
 
-    elsewhere = Role.MODELS not in here
     return list(faults(model.name, model.options, form, elsewhere=elsewhere))
+
+
+def _script_faults(script: str) -> list[str]:
+    from activities._script import fault
+
+    told = fault(script)
+    return [told] if told is not None else []
 
 
 def _unpriced(

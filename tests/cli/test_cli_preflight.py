@@ -253,6 +253,37 @@ def test_scripted_models_need_no_litellm(cli: CommandLine) -> None:
     assert run.stdout.splitlines()[-1] == "0 False"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.yaml", "- code: x = 1\n- code: [\n", "while parsing a flow node"),
+        ("b.json", '[{"cod": "x = 1"}]', "b.json, reply 1: cod: Extra inputs are not permitted"),
+        ("c.yaml", "code: x = 1", "c.yaml: a list of replies is expected"),
+        ("d.py", "def respond(messages)\n    return 1\n", "d.py, line 1: SyntaxError: expected"),
+        ("e.yaml", f"- {'[' * 5_000}", "e.yaml: RecursionError"),
+    ],
+)
+def test_a_script_that_says_nothing_is_a_problem_of_the_file(
+    own_cli: CommandLine, name: str, text: str, told: str
+) -> None:
+    """Once for each job that names it, in one line; nothing is started. A file that was put right
+    is read anew.
+    """
+    own_cli.write(name, text)
+    models = (f"id: one, model: scripted/{name}", f"id: two, model: scripted/{name}")
+    file = own_cli.jobs(*models, batch="scripts")
+    done = own_cli("run", file)
+    assert (done.code, done.out) == (2, "")
+    first, second = done.err.splitlines()
+    assert "jobs[0].model: scripted model " in first
+    assert told in first
+    assert "jobs[1].model: scripted model " in second
+    with pytest.raises(InputError, match="--model: scripted model"):
+        check_model(ModelSettings(name=f"scripted/{own_cli.path / name}"), "tool", Budget())
+    own_cli.write(name, "respond = print" if name.endswith(".py") else "[]")
+    assert own_cli("run", file, "--dry-run").code == 0
+
+
 def test_a_workspace_must_be_readable(own_cli: CommandLine) -> None:
     """A directory that may not be listed is a problem of the file, not of the first turn."""
     if os.getuid() != 0:

@@ -35,12 +35,12 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
     """
     cli.write("loudtools.py", TOOLS)
     cli.write("loud.yaml", script("loud('x')", "broken()", "finish({'files': []})"))
-    cli.write("syntax.py", "def respond(messages)\n")
+    cli.write("imports.py", "import nosuch_module\n")
     cli.write("raises.py", "def respond(messages):\n    raise KeyError('no')\n")
     cli.write("nothing.py", "x = 1\n")
     file = cli.jobs(
         "id: loud, model: scripted/loud.yaml, tools: ['loudtools:loud', 'loudtools:broken']",
-        "id: syntax, model: scripted/syntax.py",
+        "id: imports, model: scripted/imports.py",
         "id: raises, model: scripted/raises.py",
         "id: nothing, model: scripted/nothing.py",
         batch="json",
@@ -55,7 +55,7 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
     )
     assert sorted(done.err.splitlines()) == ["of a child", "printed x", "written"]
     jobs = done.summary()
-    assert list(jobs) == ["loud", "syntax", "raises", "nothing"]
+    assert list(jobs) == ["loud", "imports", "raises", "nothing"]
     loud = jobs["loud"]
     assert loud.pop("tokens") > 0
     assert loud == {
@@ -71,7 +71,7 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
         "patch": None,
     }
     assert {jobs[name]["status"] for name in jobs if name != "loud"} == {"failed"}
-    assert "SyntaxError: expected ':' (syntax.py, line 1)" in jobs["syntax"]["reason"]
+    assert "ModuleNotFoundError: No module named 'nosuch_module'" in jobs["imports"]["reason"]
     assert "respond raised KeyError: 'no'" in jobs["raises"]["reason"]
     assert "it has no function respond(messages)" in jobs["nothing"]["reason"]
     outcomes = [turn["outcome"] for turn in cli("log", "json/loud", "--json").json()["turns"]]
