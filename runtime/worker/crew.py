@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from runtime.base.errors import InputError
 from runtime.base.own_process import command
 from runtime.base.roles import EVERY, Roles, told
 from runtime.worker.nursery import Nursery
@@ -42,9 +43,6 @@ JOBS_EACH = 100
 
 MOST = 16
 """Processes that are started where nobody said how many."""
-
-BAD_INPUT = 2
-"""The exit code of a process that would end so each time."""
 
 
 @dataclass
@@ -99,8 +97,8 @@ class Crew:
             began = time.monotonic()
             process = await self._nursery.start(self.environment(number))
             code = await process.wait()
-            # What it was given is what all others were given.
-            if code == BAD_INPUT:
+            # What it was given is what all others were given, and it would end so each time.
+            if code == InputError.exit_code:
                 self.tell(f"worker {number} ended (exit code {code}), and so would any other")
                 return code
             if time.monotonic() - began >= STEADY:
