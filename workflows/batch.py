@@ -1,5 +1,4 @@
-"""``BatchWorkflow``: keeps at most ``concurrency`` jobs of a batch open, each a child workflow that
-outlives it if need be.
+"""``BatchWorkflow``: keeps at most ``concurrency`` jobs of a batch open, each a child workflow.
 
 It holds pages, not jobs (``workflows/paging.py``), and goes on in another run when its history has
 become long: what it holds is as large for five jobs as for a hundred thousand.
@@ -8,40 +7,25 @@ become long: what it holds is as large for five jobs as for a hundred thousand.
 from __future__ import annotations
 
 from collections import deque
-from datetime import timedelta
-from operator import attrgetter
 
 from temporalio import workflow
-from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import (
-    ApplicationError,
-    ChildWorkflowError,
-    WorkflowAlreadyStartedError,
-    is_cancelled_exception,
-)
-from temporalio.workflow import ChildWorkflowHandle, ParentClosePolicy
+from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.batch_contracts import (
-        AgainOrder,
-        Definition,
-        Followed,
-        FollowedEnds,
-        FollowOrder,
-    )
+    from activities.batch_contracts import AgainOrder, Definition
     from runtime.base.spec.limits import QUEUES, memo_of
     from runtime.base.spec.models import JobSpec
     from runtime.base.values import JobKey
-    from runtime.base.workflow_ids import TASK_LIMIT, job_workflow_id, summary_of
     from runtime.job.purse import Ask
     from runtime.job.stops import JobStatus
     from workflows.beside import Beside
     from workflows.calling import result_of
+    from workflows.children import Children
     from workflows.doors import Ordered
+    from workflows.ends import Ends
     from workflows.finishing import Finishing
     from workflows.granting import Granting
     from workflows.heard import Heard
-    from workflows.job import JobWorkflow
     from workflows.messages import (
         BatchCarried,
         BatchEnd,
@@ -53,10 +37,9 @@ with workflow.unsafe.imports_passed_through():
         Note,
         Submission,
         Withdrawal,
-        again_after,
     )
     from workflows.paging import Pages
-    from workflows.patches import OWN_ENDS, STARTS_ONCE, patched
+    from workflows.patches import OWN_ENDS, patched
 
 MOST_EVENTS = 4_000
 """Events of a history after which a batch goes on in another run."""
@@ -64,17 +47,8 @@ MOST_EVENTS = 4_000
 CARRIED_BYTES = 1_000_000
 """The most bytes of waiting jobs with which it does so."""
 
-TOLD, CARRIED_TOLD, NEWS = 1_000, 200, 200
-"""Ends that are remembered, those that the next run is told of, and those in one answer."""
-
 QUEUES_TOLD = "limits-upserted"
 """The patch since which the memo of a batch names the queues of what it was given later."""
-
-CANCELLED_BESIDE = "carried-cancelled-beside-starts"
-"""The patch since which a job of the run before is cancelled also while others start."""
-
-FOLLOWED_FOR = timedelta(hours=6)
-"""How long one activity may follow the jobs of an earlier run until one of them ends."""
 
 
 @workflow.defn(name="BatchWorkflow", sandboxed=False)
@@ -95,28 +69,21 @@ class BatchWorkflow(Ordered):
         self.paged: set[str] = set(carried.paged)
         """The jobs that wait or are open and came in a page: nothing is known of them after."""
         self.started: dict[str, str] = dict(carried.started)
-        # Asked and sorted, never gone through: a set's order would be another in a replay.
-        self.open: set[str] = {one.job for one in carried.open}
-        self.starting: set[str] = set()
-        self.children: dict[str, ChildWorkflowHandle[JobWorkflow, JobOutcome]] = {}
-        self.unwanted: set[str] = set(carried.dropped)
         self.leaving: set[str] = set()
         """The open jobs that were begun to end as cancelled."""
         self.ended: dict[str, JobStatus] = dict(carried.ended)
-        self.runs: dict[str, str] = dict(carried.runs) | {one.job: one.run for one in carried.open}
-        """The first run of each job's newest chain of runs."""
         self.again: dict[str, JobOrder] = dict(carried.again)
         """Jobs to start anew whose ends a client has seen, and this workflow has not yet."""
         self.tries: dict[str, int] = dict(carried.tries)
         """How often jobs were started again after they had failed."""
-        self.ends = carried.ends
-        self.told: deque[BatchEnd] = deque(carried.told, maxlen=TOLD)
+        self.ends = Ends(carried)
         self.full = False
         self.routes = carried.routes
         self.memo_changed = False
         self.paused = carried.paused
         self.heard = Heard(carried.heard)
         self.beside = Beside()
+        self.children = Children(order.batch, carried, self.beside, self.job_ended)
         self.granting = Granting(
             order.batch, carried.purse, lambda work: self.beside.soon(work, whole=True)
         )
@@ -129,9 +96,8 @@ class BatchWorkflow(Ordered):
         Raises:
             ApplicationError: if jobs never began, since their page cannot be read.
         """
-        # Temporal tells the ends of children to the run alone that started them.
-        if order.carried is not None and self.open:
-            self.beside.soon(self.follow_carried(order.carried.open))
+        if order.carried is not None and self.children.open:
+            self.beside.soon(self.children.follow_carried(order.carried.open))
         await self.beside.until(lambda: self.submitted)
         while self.has_work() or await self.told_of_its_end():
             if self.is_full():
@@ -162,14 +128,9 @@ class BatchWorkflow(Ordered):
     def tell_details(self) -> None:
         """Say how the batch stands in Temporal's own UI: no event of the history."""
         waiting = len(self.waiting) + len(self.again) + self.pages.jobs
-        workflow.set_current_details(
-            "; ".join(
-                [
-                    f"{waiting} queued, {len(self.open)} running, {self.ends} runs of jobs ended",
-                    *self.pages.lost.values(),
-                ]
-            )
-        )
+        running, ended = len(self.children.open), self.ends.count
+        stands = f"{waiting} queued, {running} running, {ended} runs of jobs ended"
+        workflow.set_current_details("; ".join([stands, *self.pages.lost.values()]))
 
     def may_tell(self) -> bool:
         """Whether the end of a job is to be told now."""
@@ -180,15 +141,19 @@ class BatchWorkflow(Ordered):
         """Whether a job waits that there is a place for, and something to spend; and the ends of
         those before it are told as far as they must be for the batch to go on.
         """
-        free = bool(self.waiting) and len(self.open) < self.concurrency and not self.paused
+        free = bool(self.waiting) and len(self.children.open) < self.concurrency and not self.paused
         if free and self.full and self.finishing.is_behind:
             return False
-        return free and self.granting.may_start(others=bool(self.open))
+        return free and self.granting.may_start(others=bool(self.children.open))
 
     def has_work(self) -> bool:
         """Whether a job waits or is open, or something else goes on."""
         return bool(
-            self.waiting or self.open or self.pages or self.finishing.left or self.is_busy()
+            self.waiting
+            or self.children.open
+            or self.pages
+            or self.finishing.left
+            or self.is_busy()
         )
 
     async def told_of_its_end(self) -> bool:
@@ -217,7 +182,7 @@ class BatchWorkflow(Ordered):
             bool(self.pages.left)
             and not self.waiting
             and not self.paused
-            and len(self.open) < self.concurrency
+            and len(self.children.open) < self.concurrency
         )
 
     async def turn_page(self) -> None:
@@ -228,9 +193,9 @@ class BatchWorkflow(Ordered):
         for job in await self.pages.next():
             name = job.key.job
             waits = any(other.key.job == name for other in self.waiting)
-            if name in self.open and job.id == again_after(self.runs.get(name, "")):
+            if self.children.is_next(job):
                 self.again[name] = job
-            elif name not in self.open and not waits:
+            elif name not in self.children.open and not waits:
                 self.paged.add(name)
                 self.ended.pop(name, None)
                 self.waiting.append(job)
@@ -242,7 +207,7 @@ class BatchWorkflow(Ordered):
             self.drop(name)
         for job in jobs:
             name = job.key.job
-            if name in self.open and job.id == again_after(self.runs.get(name, "")):
+            if self.children.is_next(job):
                 self.again[name] = job
             if not self.drop(name):
                 self.ended.pop(name, None)
@@ -256,42 +221,33 @@ class BatchWorkflow(Ordered):
             return False
         self.full = True
         size = sum(len(job.model_dump_json()) for job in (*self.waiting, *self.again.values()))
-        going_on = self.starting or self.is_busy() or self.finishing.under_way
+        going_on = self.children.starting or self.is_busy() or self.finishing.under_way
         return not going_on and size <= CARRIED_BYTES and not self.finishing.is_behind
 
     async def go_on(self) -> None:
         """Go on in another run, which follows the jobs that are open."""
-        told = tuple(self.told)[-CARRIED_TOLD:]
         workflow.continue_as_new(
             BatchOrder(
                 batch=self.order.batch,
                 carried=BatchCarried(
                     concurrency=self.concurrency,
-                    open=tuple(
-                        # Sorted: a set's order is another in each process, and this goes into a
-                        # command.
-                        Followed(job=name, run=self.runs[name])
-                        for name in sorted(self.open)
-                    ),
                     waiting=tuple(self.waiting),
                     again=self.again,
                     started=self.started,
                     ended=self.ended,
-                    runs=self.runs,
                     pages=tuple(self.pages.left),
                     paged=tuple(sorted(self.paged)),
                     gone=self.pages.gone if self.pages else {},
                     unwanted=tuple(self.pages.unwanted),
-                    dropped=tuple(sorted(self.unwanted & self.open)),
                     lost=self.pages.lost,
                     tries=self.tries,
-                    ends=self.ends,
-                    told=told,
                     purse=self.granting.carried,
                     routes=self.routes,
                     paused=self.paused,
                     heard=self.heard.ids,
                     finishing=self.finishing.carried,
+                    **self.children.carried,
+                    **self.ends.carried,
                 ),
             ),
             # Else the next run has what this one began with.
@@ -302,9 +258,7 @@ class BatchWorkflow(Ordered):
         """Start a job."""
         job = self.granting.with_slice(job).model_copy(update={"routes": self.routes})
         self.started[job.key.job] = job.definition
-        # At once, not when the child has started: the loop counts places before that task runs.
-        self.open.add(job.key.job)
-        self.beside.soon(self.follow(job))
+        self.children.start(job)
 
     @workflow.signal
     def pause(self, note: Note) -> None:
@@ -345,7 +299,11 @@ class BatchWorkflow(Ordered):
     def withdraw_all(self, note: Note) -> None:
         """A user's wish that all jobs of the batch end as cancelled."""
         self.pages.withdraw_all()
-        for name in (*self.again, *(job.key.job for job in self.waiting), *sorted(self.open)):
+        for name in (
+            *self.again,
+            *(job.key.job for job in self.waiting),
+            *sorted(self.children.open),
+        ):
             self.drop(name)
 
     def drop(self, name: str) -> bool:
@@ -354,21 +312,11 @@ class BatchWorkflow(Ordered):
             self.again[name] = self.again[name].model_copy(update={"withdrawn": True})
             return True
         waits = [job for job in self.waiting if job.key.job == name]
-        if name in self.unwanted:
+        if name in self.children.unwanted:
             return True
-        if not (waits or name in self.open):
+        if not (waits or name in self.children.open):
             return False
-        self.unwanted.add(name)
-        if (child := self.children.get(name)) is not None:
-            child.cancel()
-        elif (
-            name in self.open
-            and name in self.runs
-            and name not in self.starting
-            # Asked only where others start: elsewhere a release before this one does the same.
-            and (not self.starting or patched(CANCELLED_BESIDE))
-        ):
-            self.beside.soon(self.cancel_carried(name), whole=True)
+        self.children.cancel(name)
         for job in waits:
             self.waiting.remove(job)
             self.start(job.model_copy(update={"withdrawn": True}))
@@ -378,21 +326,15 @@ class BatchWorkflow(Ordered):
         """Begin a job of a page, to end as cancelled."""
         name = job.key.job
         self.paged.add(name)
-        self.unwanted.add(name)
+        self.children.cancel(name)
         self.leaving.add(name)
         self.start(job.model_copy(update={"withdrawn": True}))
 
     async def withdraw_paged(self, name: str) -> None:
         """Withdraw a job that is in one of the pages."""
         job = await self.pages.withdrawn(name)
-        if job is not None and name not in self.open:
+        if job is not None and name not in self.children.open:
             self.leave(job)
-
-    async def cancel_carried(self, name: str) -> None:
-        """Cancel a job that an earlier run of the batch has started."""
-        await workflow.get_external_workflow_handle(
-            job_workflow_id(JobKey(batch=self.order.batch, job=name))
-        ).cancel()
 
     @workflow.update
     async def submit(self, submission: Submission) -> BatchState:
@@ -429,7 +371,7 @@ class BatchWorkflow(Ordered):
             name = job.key.job
             if name in places:
                 self.waiting[places[name]] = job
-            elif name in self.open:
+            elif name in self.children.open:
                 if self.begins_anew(name, submission):
                     self.again[name] = job
             elif name not in self.ended or self.begins_anew(name, submission):
@@ -458,11 +400,10 @@ class BatchWorkflow(Ordered):
         if name not in submission.rerun:
             return False
         seen = submission.ends.get(name)
-        if name in self.open:
-            ended = seen is not None and seen == self.runs.get(name)
-            # While its next run is being started, the one that is known is that of before.
-            return ended and not (name in self.starting and patched(STARTS_ONCE))
-        return name in self.ended and (seen is None or self.runs.get(name, seen) == seen)
+        if name in self.children.open:
+            return self.children.has_ended(name, seen)
+        run = self.children.runs.get(name, seen)
+        return name in self.ended and (seen is None or run == seen)
 
     def wait(self, job: JobOrder) -> None:
         """Let a job wait for its place, as one of which nothing is known."""
@@ -491,7 +432,7 @@ class BatchWorkflow(Ordered):
         """What has become of the batch's jobs."""
         return BatchState(
             waiting=(*(job.key.job for job in self.waiting), *self.again),
-            open=tuple(sorted(self.open)),
+            open=tuple(sorted(self.children.open)),
             ended=dict(self.ended),
             pages=(*self.pages.left, *self.pages.unwanted),
             paused=self.paused,
@@ -500,80 +441,25 @@ class BatchWorkflow(Ordered):
     @workflow.query(name="news")
     def news(self, known: int) -> BatchNews:
         """What has happened since ``known`` runs of jobs had ended."""
-        first = max(known, self.ends - len(self.told))
-        start = first - (self.ends - len(self.told))
+        first, ends = self.ends.after(known)
         return BatchNews(
-            total=self.ends,
+            total=self.ends.count,
             first=first,
-            ends=tuple(self.told)[start : start + NEWS],
-            open=tuple(sorted(self.open)),
+            ends=ends,
+            open=tuple(sorted(self.children.open)),
             waiting=len(self.waiting) + len(self.again) + self.pages.jobs,
         )
 
-    async def follow(self, job: JobOrder) -> None:
-        """Run one job to its end."""
-        status, name = JobStatus.FAILED, job.key.job
-        outcome: JobOutcome | None = None
-        self.starting.add(name)
-        try:
-            child = await workflow.start_child_workflow(
-                JobWorkflow.run,
-                job,
-                id=job_workflow_id(job.key),
-                # A batch that ends, or is ended from outside, takes none of its jobs with it.
-                parent_close_policy=ParentClosePolicy.ABANDON,
-                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-                task_timeout=TASK_LIMIT,
-                static_summary=summary_of(job.spec.goal),
-                memo={"definition": job.definition, **memo_of(job.routes)},
-            )
-            self.starting.discard(name)
-            self.children[name] = child
-            self.runs[name] = child.first_execution_run_id or ""
-            # Withdrawn while its start was under way: there was no handle yet to cancel it by.
-            if name in self.unwanted and not job.withdrawn:
-                child.cancel()
-            outcome = await child
-            status = outcome.status
-        except WorkflowAlreadyStartedError:
-            status = JobStatus.RUNNING
-        except ChildWorkflowError as error:
-            status = JobStatus.CANCELLED if is_cancelled_exception(error) else JobStatus.FAILED
-        finally:
-            self.starting.discard(name)
-        self.end(name, status, outcome, job)
-
-    async def follow_carried(self, jobs: tuple[Followed, ...]) -> None:
-        """Follow the jobs that an earlier run has started, to their ends."""
-        names = sorted(self.open)
-        # A wish that came first may have begun others, which no earlier run has. Where they had a
-        # run before, a release before this one followed that, and histories have it.
-        if all(name in self.runs for name in names):
-            left = {name: self.runs[name] for name in names}
+    def job_ended(
+        self, name: str, status: JobStatus, outcome: JobOutcome | None, job: JobOrder | None
+    ) -> None:
+        """A job has ended; whether one that an earlier run of the batch has started is to be
+        started again is not known here.
+        """
+        if job is None and outcome is not None and outcome.status is JobStatus.FAILED:
+            self.beside.soon(self.end_carried(name, outcome))
         else:
-            left = {one.job: one.run for one in sorted(jobs, key=attrgetter("job"))}
-        asked = 0
-        while left:
-            asked += 1
-            followed: FollowedEnds = await result_of(
-                "follow_jobs",
-                FollowOrder(
-                    batch=self.order.batch,
-                    jobs=tuple(Followed(job=name, run=run) for name, run in left.items()),
-                ),
-                FollowedEnds,
-                id=f"follow-{asked}",
-                limit=FOLLOWED_FOR,
-                summary="the jobs of the run before",
-            )
-            for one in followed.ends:
-                del left[one.job]
-                status = JobStatus.CANCELLED if one.cancelled else JobStatus.FAILED
-                outcome = JobOutcome.model_validate(one.outcome) if one.outcome else None
-                if outcome is not None and outcome.status is JobStatus.FAILED:
-                    self.beside.soon(self.end_carried(one.job, outcome))
-                else:
-                    self.end(one.job, outcome.status if outcome else status, outcome, None)
+            self.end(name, status, outcome, job)
 
     async def end_carried(self, name: str, outcome: JobOutcome) -> None:
         """End a job that has failed, and of which nothing is known here: the archive is asked."""
@@ -581,7 +467,7 @@ class BatchWorkflow(Ordered):
             "definition_of_job",
             AgainOrder(key=outcome.key),
             Definition,
-            id=f"definition-{self.ends}-{name}",
+            id=f"definition-{self.ends.count}-{name}",
             summary=f"the definition of {name}",
         )
         job = None
@@ -594,12 +480,9 @@ class BatchWorkflow(Ordered):
         self, name: str, status: JobStatus, outcome: JobOutcome | None, job: JobOrder | None
     ) -> None:
         """A job has ended; it is started again if its definition says so (``retry``)."""
-        self.open.discard(name)
+        unwanted = self.children.close(name)
         self.leaving.discard(name)
-        self.children.pop(name, None)
         self.granting.ended(name, outcome)
-        unwanted = name in self.unwanted
-        self.unwanted.discard(name)
         # A job that its client has begun anew is not retried on top of that.
         anew = self.again.pop(name, None)
         retried = (
@@ -611,8 +494,7 @@ class BatchWorkflow(Ordered):
         if outcome is None:
             key = JobKey(batch=self.order.batch, job=name)
             outcome = JobOutcome(key=key, run="", status=status)
-        self.ends += 1
-        self.told.append(BatchEnd(outcome=outcome, again=tried if retried is not None else 0))
+        self.ends.add(BatchEnd(outcome=outcome, again=tried if retried is not None else 0))
         if retried is not None:
             self.tries[name] = tried
             # ``workflow.uuid4`` is the same in each replay; an order's id is given once, so it is a
@@ -629,7 +511,7 @@ class BatchWorkflow(Ordered):
         # payload.
         if name in self.paged:
             self.paged.discard(name)
-            for known in (self.started, self.runs, self.tries):
+            for known in (self.started, self.children.runs, self.tries):
                 known.pop(name, None)
         else:
             self.ended[name] = status

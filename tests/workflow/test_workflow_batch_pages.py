@@ -544,7 +544,7 @@ async def test_a_job_of_the_run_before_is_withdrawn_while_another_starts(
         """Start a job; the last one when the wish has come."""
         batch = workflow.instance()
         if job.key.job == "last":
-            await workflow.wait_condition(lambda: "slow" in batch.unwanted)
+            await workflow.wait_condition(lambda: "slow" in batch.children.unwanted)
         return await start(run, job, **how)
 
     monkeypatch.setattr(workflow, "start_child_workflow", held)

@@ -23,11 +23,11 @@ WAITS = frozenset(
 NOT_LOOKED_AFTER = {
     ("answers", "ask"): "what a record answers takes no time of the job's",
     ("batch", "end_carried"): "a batch is no job",
-    ("batch", "follow_carried"): "a batch is no job",
     ("beside", "until"): "a batch is no job",
     ("cancelling", "_raise_in"): "it raises a cancel, and the job goes on to its end",
     ("cancelling", "before_the_end"): "the next run looks",
     ("checking", "check"): "only the end follows",
+    ("children", "follow_carried"): "a batch is no job",
     ("continuing", "load"): "the first look comes after it",
     ("cutting", "spent_on"): "who asks for it looks",
     ("cutting", "answered"): "who waits for it looks",
