@@ -114,8 +114,7 @@ class JobWorkflow(Ordered):
         self.cancelling = Cancelling(self.moment)
         # In the order in which they came: a set has none.
         self.heard = Heard(origin.heard if origin is not None else ())
-        self.visible = Visible(order)
-        self.phase = Phase.STARTING
+        self.visible = Visible(order, self.moment)
         self.routing = Routing(order)
         self.effects = Effects(order.key, order.spec, self.moment, self.routing)
         self.replaying = Replaying(order.key, self.moment)
@@ -189,7 +188,7 @@ class JobWorkflow(Ordered):
             self.replaying.compare()
             await self.go_on()
         if self.checking.wants(stop):
-            self.phase = Phase.ENDING
+            self.visible.phase = Phase.ENDING
             await self.checking.check(stop)
         return stop
 
@@ -252,23 +251,12 @@ class JobWorkflow(Ordered):
         return JobProgress(
             status=JobStatus.RUNNING,
             turn=job.turn,
-            phase=self.phase,
+            phase=self.visible.phase,
             usage=job.ledger.usage,
             cost_usd=job.ledger.cost_usd,
             statement=job.last_statement,
             paused=self.pausing.asked,
         )
-
-    @property
-    def phase(self) -> Phase:
-        """What the job does now."""
-        return self._phase
-
-    @phase.setter
-    def phase(self, phase: Phase) -> None:
-        self._phase = phase
-        job = self.job
-        self.visible.stands(job.turn, phase, job.last_statement, job.ledger)
 
     async def begin(self) -> None:
         """Archive the job's definition, or take up the state in which another run left the job."""
@@ -356,7 +344,7 @@ class JobWorkflow(Ordered):
         due = self.job.due_reads(now)
         results: tuple[Any, ...] = ()
         if due:
-            self.phase = Phase.READING
+            self.visible.phase = Phase.READING
             read = self.effects.tick(due, self.job.turn)
             results = (await self.moment.after(read, lambda read: read.worked)).results
             if self.moment.answers.effect is not None and patched(UNREAD):
@@ -391,7 +379,7 @@ class JobWorkflow(Ordered):
                 continue
             if (restored := self.moment.answers.restored) is not None:
                 return self.called(prompt, restored)
-            self.phase = Phase.MODEL
+            self.visible.phase = Phase.MODEL
             accepted = self.job.fitter.accepted if doubted is None else 0
             told = self.replaying.told_in(prompt.execution)
             tried = self.job.ledger.failed.since(before)
@@ -428,7 +416,7 @@ class JobWorkflow(Ordered):
             return True
         if (wanted := await self.slices.wanted(cause, tried)) is None:
             return False
-        self.phase = Phase.GRANT
+        self.visible.phase = Phase.GRANT
         return await self.slices.another(wanted, sent)
 
     def may_be_too_long(self, cause: BaseException | None) -> bool:
@@ -469,13 +457,13 @@ class JobWorkflow(Ordered):
             made = self.job.project(self.moment.now, cents=patched(CENTS))
             if not isinstance(made, SummaryTask):
                 return made
-            self.phase = Phase.CONDENSING
+            self.visible.phase = Phase.CONDENSING
             await self.asking.summarise(made)
             self.job.check_budget(self.moment.now)
 
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""
-        self.phase = Phase.EXECUTING
+        self.visible.phase = Phase.EXECUTING
         statement.checks(lambda: patched(BOUNDED_SCHEMAS))
         statement.computes(lambda: patched(BOUNDED_FUNCTIONS))
         self.replaying.begin_statement()
@@ -510,9 +498,9 @@ class JobWorkflow(Ordered):
         """A person's decision on a call, if one is asked about it: the statement waits as long."""
         if not self.approving.wants(effect):
             return None
-        self.phase = Phase.APPROVAL
+        self.visible.phase = Phase.APPROVAL
         decision = await self.approving.decided(effect, self.job.turn, number)
-        self.phase = Phase.EXECUTING
+        self.visible.phase = Phase.EXECUTING
         return decision
 
     async def stop_before_turn(self) -> Stop | None:
@@ -528,21 +516,21 @@ class JobWorkflow(Ordered):
         stop = stop or self.job.stop(self.moment.now)
         stop = stop or await self.rest()
         if stop is None and self.slices.needed(self.job.turn):
-            self.phase = Phase.GRANT
+            self.visible.phase = Phase.GRANT
             await self.slices.granted(self.job.turn)
             stop = await self.stop_behind_a_wait()
         if stop is None:
             await self.slices.ahead(self.job.turn)
         if stop is not None or self.job.sleeping.state is None:
             return stop
-        self.phase = Phase.ASLEEP
+        self.visible.phase = Phase.ASLEEP
         return await self.asleep.sleep() or await self.rest() or await self.turn_begun_anew()
 
     async def rest(self) -> Stop | None:
         """Wait as long as the job is paused; a stop, if it outlives its deadline meanwhile."""
         stop: Stop | None = None
         while stop is None and self.pausing.paused:
-            self.phase = Phase.PAUSED
+            self.visible.phase = Phase.PAUSED
             await self.pausing.wait()
             stop = await self.stop_behind_a_wait()
         return stop
@@ -617,7 +605,7 @@ class JobWorkflow(Ordered):
 
     async def end(self, stop: Stop) -> JobOutcome:
         """Close the archive's chain and report."""
-        self.phase = Phase.ENDING
+        self.visible.phase = Phase.ENDING
         # Before the end is archived: what they spent stands in it.
         await self.sub_jobs.end_all()
         await self.preparing.settle()
@@ -626,7 +614,7 @@ class JobWorkflow(Ordered):
         )
         job = self.job
         self.preparing.stop()
-        self.visible.ended(stop, job.turns, job.ledger)
+        self.visible.ended(stop)
         outcome = JobOutcome(
             key=self.order.key,
             run=workflow.info().run_id,

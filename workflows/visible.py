@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.job.phases import Phase
     from runtime.job.stops import JobStatus, Stop
     from workflows.messages import JobOrder
+    from workflows.moment import Moment
     from workflows.patches import patched
 
 LINE_CHARS = 60
@@ -40,14 +41,27 @@ _WAITS = {Phase.APPROVAL: WAITING, Phase.ASLEEP: WAITING, Phase.PAUSED: PAUSED}
 
 
 class Visible:
-    """What one run shows of its job. A run that another goes on in hands the attributes down."""
+    """What one run shows of its job: its ``phase``, how far it is and how it ended. A run that
+    another goes on in hands the attributes down.
+    """
 
-    def __init__(self, order: JobOrder) -> None:
-        self._order = order
+    def __init__(self, order: JobOrder, moment: Moment) -> None:
+        self._order, self._moment = order, moment
         attributes = workflow.info().typed_search_attributes
         self._searchable = attributes.get(_STATUS) is not None
         self._status = attributes.get(_STATUS) or RUNNING
         self._turn = attributes.get(_TURNS) or 0
+        self.phase = Phase.STARTING
+
+    @property
+    def phase(self) -> Phase:
+        """What the job does now."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, phase: Phase) -> None:
+        self._phase = phase
+        self._tell_phase()
 
     def began(self, *, searchable: bool) -> None:
         """The job begins, on a server that has the search attributes if it is ``searchable``."""
@@ -65,9 +79,17 @@ class Visible:
             ]
         )
 
-    def stands(self, turn: int, phase: Phase, statement: str, ledger: Ledger) -> None:
-        """What the job does now."""
-        last = line_of(statement)
+    def ended(self, stop: Stop) -> None:
+        """The job ends."""
+        job = self._moment.job
+        reason = f": {line_of(stop.reason)}" if stop.status is not JobStatus.SUCCEEDED else ""
+        workflow.set_current_details(f"{stop.status} after turn {job.turns}{reason}")
+        if self._searchable:
+            self._tell(stop.status.value, job.turns, job.ledger)
+
+    def _tell_phase(self) -> None:
+        job, phase = self._moment.job, self._phase
+        turn, last = job.turn, line_of(job.last_statement)
         workflow.set_current_details(
             f"turn {turn}: {phase}" + (f"; last statement: {last}" if last else "")
         )
@@ -79,14 +101,7 @@ class Visible:
         if told or starts or not self._searchable or not patched(TOLD):
             return
         self._status, self._turn = status, turn
-        self._tell(status, turn, ledger)
-
-    def ended(self, stop: Stop, turns: int, ledger: Ledger) -> None:
-        """The job ends."""
-        reason = f": {line_of(stop.reason)}" if stop.status is not JobStatus.SUCCEEDED else ""
-        workflow.set_current_details(f"{stop.status} after turn {turns}{reason}")
-        if self._searchable:
-            self._tell(stop.status.value, turns, ledger)
+        self._tell(status, turn, job.ledger)
 
     def _tell(self, status: str, turns: int, ledger: Ledger) -> None:
         workflow.upsert_search_attributes(
