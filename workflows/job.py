@@ -1,6 +1,6 @@
 """``JobWorkflow``: one durable agent job.
 
-``run`` reads like docs/design.md section 3; each word is a method of that name.
+``run`` reads like docs/design.md section 3; each word is a method, its own or one of its parts'.
 """
 
 from __future__ import annotations
@@ -9,27 +9,18 @@ import asyncio
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import (
-        BUDGET_SHORT,
-        Decision,
-        JobBegan,
-        JobBegin,
-        JobEnd,
-        TurnReply,
-    )
+    from activities.contracts import Decision, JobBegan, JobBegin, JobEnd
     from activities.sub_job_contracts import Spawned
-    from runtime.base.spec.models import Amount
     from runtime.base.tokens import encoding
-    from runtime.base.values import Failed, StepRef
+    from runtime.base.values import StepRef
     from runtime.context.sub_job_end import SubJobEnd
     from runtime.history.events import RequestSource
     from runtime.interpreter.host import Answer, Effect, EffectKind
     from runtime.interpreter.spawning import SpawnRequest
-    from runtime.job.condensing import WINDOW_EXCEEDED, SummaryTask
-    from runtime.job.job import Job, Prompt
+    from runtime.job.job import Job
     from runtime.job.phases import Phase
     from runtime.job.purse import Granted
     from runtime.job.statement import JobStatement
@@ -51,13 +42,12 @@ with workflow.unsafe.imports_passed_through():
     from workflows.cutting import Cuts
     from workflows.doors import Ordered
     from workflows.effects import Effects
-    from workflows.failing import has_room, stopped_by
+    from workflows.failing import stopped_by
     from workflows.heard import Heard
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
     from workflows.patches import (
         ASKED,
-        CENTS,
         EARLIER,
         EXACT,
         GATED,
@@ -69,6 +59,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.pausing import Pausing
     from workflows.preparing import Preparing
+    from workflows.prompting import Prompting
     from workflows.replaying import Replaying
     from workflows.routing import Routing
     from workflows.sleeping import Asleep
@@ -76,12 +67,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.stretches import Stretches
     from workflows.sub_jobs import SubJobs
     from workflows.visible import Visible
-
-
-DOUBT = "prompt-may-be-too-long"
-"""The patch since which a call is made again, with a smaller prompt, after errors that may mean
-that it was too long.
-"""
 
 BOUNDED_SCHEMAS = "checks-by-schemas-are-bounded"
 """The patch since which schemas and results are refused that no bounded check can pass."""
@@ -120,12 +105,19 @@ class JobWorkflow(Ordered):
         self.replaying = Replaying(order.key, self.moment)
         self.approving = Approving(order.key, order.spec, self.moment)
         self.cuts = Cuts(self.moment)
-        self.asking = Asking(order, self.moment, self.routing, self.cuts)
         self.preparing = Preparing(self.moment, self.effects, self.cuts)
         self.this_run = Run()
         self.stretches = Stretches(self.moment, self.replaying, self.this_run)
         self.checking = Checking(order, self.moment, self.routing, self.replaying)
         self.slices = Slices(order, self.moment)
+        self.prompting = Prompting(
+            self.moment,
+            self.replaying,
+            Asking(order, self.moment, self.routing, self.cuts),
+            self.slices,
+            self.preparing,
+            self.visible,
+        )
         self.sub_jobs = SubJobs(order, self.moment, self.slices)
         self.asleep = Asleep(
             *(self.moment, self.effects, self.preparing, self.sub_jobs),
@@ -177,7 +169,7 @@ class JobWorkflow(Ordered):
             await self.sub_jobs.find()
             self.ingest()
             await self.tick()
-            reply = await self.call_model()
+            reply = await self.prompting.call_model()
             clock = self.moment.answers.clock(reply, self.moment.now)
             statement = self.job.receive(reply, clock, dialect(), exact=patched(EXACT))
             if statement is not None:
@@ -354,112 +346,6 @@ class JobWorkflow(Ordered):
         self.job.apply_tick(results)
         self.replaying.compare_context(self.job.changed_nodes, self.job.turn - 1)
         await self.preparing.begin(now)
-
-    async def call_model(self) -> TurnReply:
-        """Project and call.
-
-        A prompt that the provider finds too long is projected smaller, never the end of a job.
-
-        One that may have been too long, by an error that does not say so, is projected smaller once
-        a turn.
-        """
-        doubted: ActivityError | None = None
-        # What had failed of the turn before this prompt: 'retry' bounds attempts at one.
-        before = self.job.ledger.failed
-        while True:
-            try:
-                # Inside the loop: after a refusal the prompt is another one.
-                prompt = await self.project()
-            except JobFailed:
-                if doubted is not None:
-                    raise doubted from doubted.cause  # which `from None` would take away
-                raise
-            if (limit := self.moment.answers.limit(len(self.job.limits))) is not None:
-                self.job.limited(limit)
-                continue
-            if (restored := self.moment.answers.restored) is not None:
-                return self.called(prompt, restored)
-            self.visible.phase = Phase.MODEL
-            accepted = self.job.fitter.accepted if doubted is None else 0
-            told = self.replaying.told_in(prompt.execution)
-            tried = self.job.ledger.failed.since(before)
-            sent = self.job.ledger.granted
-            try:
-                reply = await self.asking.reply(prompt, told, accepted, tried)
-            except ActivityError as error:
-                cause = error.cause
-                if await self.granted_more(cause, sent, self.job.ledger.failed.since(before)):
-                    continue
-                before = self.job.ledger.failed
-                if isinstance(cause, ApplicationError) and cause.type == WINDOW_EXCEEDED:
-                    self.job.refused(cause.message)
-                    continue
-                if doubted is None and self.may_be_too_long(cause):
-                    doubted = error
-                    continue
-                raise
-            # Only now: the step holds the divergences that the call carried, not one that was never
-            # made.
-            self.replaying.archived()
-            return self.called(prompt, reply)
-
-    async def granted_more(
-        self, cause: BaseException | None, sent: Amount | None, tried: Failed
-    ) -> bool:
-        """Whether the call was not made, or not again, since its job's slice of the batch's budget
-        does not hold it, and the job has another now; as ``Slices.wanted`` and ``another``.
-        """
-        if not isinstance(cause, ApplicationError):
-            return False
-        if cause.type == BUDGET_SHORT and await self.preparing.released():
-            # Summaries that are written in the background held what was short.
-            return True
-        if (wanted := await self.slices.wanted(cause, tried)) is None:
-            return False
-        self.visible.phase = Phase.GRANT
-        return await self.slices.another(wanted, sent)
-
-    def may_be_too_long(self, cause: BaseException | None) -> bool:
-        """Whether the prompt may have been too long by an error that does not say so; then the next
-        one is smaller.
-        """
-        limit = (
-            self.job.fitter.doubted(cause.type or "")
-            if isinstance(cause, ApplicationError) and not has_room(cause)
-            else None
-        )
-        # Asked only where there is a doubt: elsewhere a release before this one does the same.
-        if limit is None or not patched(DOUBT):
-            return False
-        self.job.limited(limit)
-        return True
-
-    def called(self, prompt: Prompt, reply: TurnReply) -> TurnReply:
-        """Take the reply, and its step as the one that the next follows."""
-        # The chain's head, which the next call and the end name as their parent.
-        self.moment.parent = reply.step
-        self.job.called(prompt, reply)
-        if (restored := self.moment.answers.shown) is not None:
-            # The prompt that was sent is the one that the next is told by; this one's budget line
-            # is another.
-            self.job.desk.shown = restored
-        return reply
-
-    async def project(self) -> Prompt:
-        """This turn's prompt, after the summaries without which it would not fit.
-
-        Between ``begin_call`` and the call itself nothing is waited for: a reset to before the call
-        finds its orders there.
-        """
-        while True:
-            if await self.replaying.begin_call():
-                self.job.check_budget(self.moment.now)
-            made = self.job.project(self.moment.now, cents=patched(CENTS))
-            if not isinstance(made, SummaryTask):
-                return made
-            self.visible.phase = Phase.CONDENSING
-            await self.asking.summarise(made)
-            self.job.check_budget(self.moment.now)
 
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""
