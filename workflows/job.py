@@ -50,7 +50,6 @@ with workflow.unsafe.imports_passed_through():
         ASKED,
         EARLIER,
         EXACT,
-        GATED,
         PACED,
         TICKED,
         UNREAD,
@@ -120,9 +119,7 @@ class JobWorkflow(Ordered):
         )
         self.sub_jobs = SubJobs(order, self.moment, self.slices)
         self.asleep = Asleep(
-            *(self.moment, self.effects, self.preparing, self.sub_jobs),
-            begun_anew=self.turn_begun_anew,
-            stopped=self.stop_behind_a_wait,
+            *(self.moment, self.effects, self.preparing, self.sub_jobs, self.replaying),
             go_on_if_full=self.go_on_if_full,
         )
         self.pausing = Pausing(order, self.moment)
@@ -404,13 +401,14 @@ class JobWorkflow(Ordered):
         if stop is None and self.slices.needed(self.job.turn):
             self.visible.phase = Phase.GRANT
             await self.slices.granted(self.job.turn)
-            stop = await self.stop_behind_a_wait()
+            stop = await self.replaying.stop_behind_a_wait()
         if stop is None:
             await self.slices.ahead(self.job.turn)
         if stop is not None or self.job.sleeping.state is None:
             return stop
         self.visible.phase = Phase.ASLEEP
-        return await self.asleep.sleep() or await self.rest() or await self.turn_begun_anew()
+        stop = await self.asleep.sleep() or await self.rest()
+        return stop or await self.replaying.begin_turn_anew()
 
     async def rest(self) -> Stop | None:
         """Wait as long as the job is paused; a stop, if it outlives its deadline meanwhile."""
@@ -418,20 +416,8 @@ class JobWorkflow(Ordered):
         while stop is None and self.pausing.paused:
             self.visible.phase = Phase.PAUSED
             await self.pausing.wait()
-            stop = await self.stop_behind_a_wait()
+            stop = await self.replaying.stop_behind_a_wait()
         return stop
-
-    async def stop_behind_a_wait(self) -> Stop | None:
-        """A stop, if the job outlived its budget in a wait before a turn."""
-        return await self.turn_begun_anew() or self.job.stop(self.moment.now)
-
-    async def turn_begun_anew(self) -> Stop | None:
-        """After a reset to behind such a wait: the turn begins anew, with the order of the replay
-        and the record that it follows. A stop, if no turn follows.
-        """
-        if not patched(GATED) or not await self.replaying.gate():
-            return None
-        return await self.replaying.begin_turn() or self.job.stop(self.moment.now)
 
     async def go_on(self) -> None:
         """Between two turns: a checkpoint now and then, and on from it in another run if this one

@@ -32,7 +32,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.comparing import Comparison
     from workflows.messages import Origin
     from workflows.moment import Moment
-    from workflows.patches import OUTLASTS, SLEPT, SLEPT_OUT, patched
+    from workflows.patches import GATED, OUTLASTS, SLEPT, SLEPT_OUT, patched
 
 
 class Replaying:
@@ -127,6 +127,18 @@ class Replaying:
         record = await self._recorded(turn)
         self._follow(record, goes_on=self._goes_on_with(turn))
         return None if record is not None else self._ended()
+
+    async def begin_turn_anew(self) -> Stop | None:
+        """Behind a wait before a turn: after a reset to there the turn begins anew, with the order
+        of the replay and the record that it follows. A stop, if no turn follows.
+        """
+        if not patched(GATED) or not await self.gate():
+            return None
+        return await self.begin_turn() or self._moment.job.stop(self._moment.now)
+
+    async def stop_behind_a_wait(self) -> Stop | None:
+        """A stop, if the job outlived its budget in a wait before a turn."""
+        return await self.begin_turn_anew() or self._moment.job.stop(self._moment.now)
 
     async def begin_call(self) -> bool:
         """Before each prompt of a turn: the gate; at turn N of a replay its message, and after a

@@ -16,14 +16,12 @@ with workflow.unsafe.imports_passed_through():
     from workflows.moment import Moment, arrival, one_event
     from workflows.patches import EACH_WAIT, GATED_FIRST, MARKS, REGROUPED, patched
     from workflows.preparing import Preparing
+    from workflows.replaying import Replaying
     from workflows.sub_jobs import SubJobs
 
 
 class Asleep:
-    """The sleep of a job. ``begun_anew`` asks for the order of a run that was reset to here, and
-    ``stopped`` tells why it ends behind a wait; ``go_on_if_full`` has it go on in another run, if
-    this one is full.
-    """
+    """The sleep of a job. ``go_on_if_full`` has it go on in another run, if this one is full."""
 
     def __init__(
         self,
@@ -31,16 +29,14 @@ class Asleep:
         effects: Effects,
         preparing: Preparing,
         sub_jobs: SubJobs,
-        begun_anew: Callable[[], Awaitable[Stop | None]],
-        stopped: Callable[[], Awaitable[Stop | None]],
+        replaying: Replaying,
         go_on_if_full: Callable[[], Awaitable[None]],
     ) -> None:
         self._moment = moment
         self._effects = effects
         self._preparing = preparing
         self._sub_jobs = sub_jobs
-        self._begun_anew = begun_anew
-        self._stopped = stopped
+        self._replaying = replaying
         self._go_on_if_full = go_on_if_full
 
     async def sleep(self) -> Stop | None:
@@ -54,7 +50,7 @@ class Asleep:
         while (alarm := sleeping.alarm(job.graph)) is not None:
             # Before what has arrived is looked at: with a record it comes at a later turn.
             if patched(GATED_FIRST):
-                if (stop := await self._begun_anew()) is not None:
+                if (stop := await self._replaying.begin_turn_anew()) is not None:
                     return stop
                 if moment.answers.interim is not None:
                     await self._repeat()
@@ -65,7 +61,7 @@ class Asleep:
             # ``ended`` has woken the job: the loop's head sees that there is no alarm any more.
             elif sleeping.ended(job.graph, self._sub_jobs.heard_of, now):
                 continue
-            elif (stop := await self._stopped()) is not None:
+            elif (stop := await self._replaying.stop_behind_a_wait()) is not None:
                 return stop
             elif moment.answers.interim is not None:
                 # The run was reset to behind this sleep, and follows a record from here on.
