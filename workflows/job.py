@@ -1,6 +1,6 @@
 """``JobWorkflow``: one durable agent job.
 
-``run`` reads like docs/design.md section 3; each word is a method, its own or one of its parts'.
+``work`` reads like docs/design.md section 3; each word is a method, its own or one of its parts'.
 """
 
 from __future__ import annotations

@@ -191,9 +191,7 @@ class PlainLoop:
         return self
 
     def sleep(self) -> Stop | None:
-        """A sleep, as ``JobWorkflow.sleep`` has it; time passes at once, and nobody sends
-        messages.
-        """
+        """A sleep, as ``Asleep.sleep`` has it; time passes at once, and nobody sends messages."""
         job, sleeping = self.job, self.job.sleeping
         if sleeping.state is not None:
             self._pass_time(
@@ -240,7 +238,7 @@ class PlainLoop:
             self.job.graph.background.ready(preparation.payload_id, read.results[0], self.now)
 
     def turn(self) -> None:
-        """One turn, as ``JobWorkflow.run`` has it."""
+        """One turn, as ``JobWorkflow.work`` has it."""
         job = self.job
         self.between(job.turn + 1)
         job.ingest(self.messages.get(job.turn + 1, ()), self.now)
