@@ -93,13 +93,8 @@ def check_size(size: int) -> None:
 class Digests:
     """Digests of files of this host; an unchanged file costs one ``stat``."""
 
-    def __init__(
-        self,
-        known: FingerprintCache | None = None,
-        now: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self._known = known or FingerprintCache(300_000)
-        self._now = now
+    def __init__(self) -> None:
+        self._known = FingerprintCache(300_000)
 
     def entry(self, path: str, status: os.stat_result, *, at: int | None = None) -> Entry:
         """The entry of a regular file; its path is from the directory open as ``at``, if one is.
@@ -109,7 +104,7 @@ class Digests:
         """
         known, size = self._known.get(Identity.of(status)), status.st_size
         if known is None:
-            started = self._now()
+            started = time.time_ns()
             # Not kept: a file may have more bytes than there is memory.
             digest, size = hashlib.sha256(), 0
             with _opened(path, at) as (file, before):
