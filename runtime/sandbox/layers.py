@@ -75,24 +75,6 @@ def fit_in_a_mount(place: Place) -> bool:
     return escaped + fixed < _MOST_MOUNT_BYTES and len(place.lowers) <= _MOST_LAYERS
 
 
-def write_whiteout(path: Path) -> None:
-    """Hide ``path`` of the layers below; needs no privileges.
-
-    Raises:
-        OSError: if the file system can hold neither kind of whiteout.
-    """
-    try:
-        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(0, 0))
-    except FileExistsError:
-        raise
-    except OSError:
-        # The other kind, of Linux 6.7: looked for only in directories that say so.
-        path.touch()
-        os.setxattr(path, "user.overlay.whiteout", b"y")
-        if _attribute(path.parent, "opaque") is None:
-            os.setxattr(path.parent, "user.overlay.opaque", b"x")
-
-
 def remove_tree(top: Path) -> None:
     """Delete what a command may have made, however deep, long or unreadable it is."""
     if top.is_symlink() or not top.is_dir():

@@ -16,7 +16,6 @@ from runtime.sandbox.layers import (
     changed_in,
     fit_in_a_mount,
     remove_tree,
-    write_whiteout,
 )
 from tests.sandbox.conftest import Bench
 
@@ -125,15 +124,6 @@ def test_what_nobody_may_read_is_told_all_the_same(layered: Bench) -> None:
     assert changed == [Changed("d", "directory", 0), Changed("d/f", "file", 0)]
     assert layered.place.upper is not None
     assert (layered.place.upper / "d" / "f").read_text() == "x\n"
-
-
-def test_a_whiteout_that_we_write_hides_a_file(layered: Bench) -> None:
-    """In a lower layer, as one that the kernel wrote."""
-    _in(layered.place.lowers[0], a="x", b="x")
-    write_whiteout(layered.place.lowers[1] / "a")
-
-    assert _run(layered, "ls") == []
-    assert layered.stdout == "b\n"
 
 
 @pytest.mark.slow
