@@ -6,7 +6,6 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -28,13 +27,3 @@ def event_from_json(data: dict[str, Any]) -> Event:
         pydantic.ValidationError: if the object is of a known type and version, and not of its form.
     """
     return _EVENT.validate_python(data)
-
-
-def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """``events`` as JSON objects, in order."""
-    return [event_to_json(event) for event in events]
-
-
-def events_from_json(data: Iterable[dict[str, Any]]) -> tuple[Event, ...]:
-    """The events of JSON objects, in order. Raises as ``event_from_json`` does."""
-    return tuple(event_from_json(item) for item in data)

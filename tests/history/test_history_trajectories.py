@@ -13,7 +13,7 @@ import pytest
 from history_builders import forget, ids, log_of
 
 from runtime.base.errors import InputError
-from runtime.history.codec import events_from_json, events_to_json
+from runtime.history.codec import event_from_json, event_to_json
 from runtime.history.events import ActionEvent, HistoryRepaired, MessageEvent, ObservationEvent
 from runtime.history.log import EventLog
 from tests.history.oracle.provider_rules import check_view
@@ -60,7 +60,7 @@ def test_import_finds_messages_actions_and_results(
     assert not any(isinstance(event, HistoryRepaired) for event in log)
     assert ids(log.view) == ids(events)
     assert check_view(log.view.events) == []
-    assert events_from_json(events_to_json(events)) == events
+    assert tuple(event_from_json(event_to_json(event)) for event in events) == tuple(events)
 
 
 def test_demonstration_is_the_frameworks_and_the_goal_the_task() -> None:
