@@ -372,27 +372,14 @@ def _order_of(
     spec = archived_spec(archive)
     if spec is None:
         raise NotFound(f"the archive has no definition of {source.batch}/{source.job}")
-    if name != source.job:
+    goes_on_itself = name == source.job
+    if not goes_on_itself:
         # Nobody waits for the fork of a sub-job, and its budget is its own.
         spec = spec.model_copy(update={"id": name, "parent": ""})
     saved = checkpoint_before(archive, source.run, point.turn - 1)
     first = saved.turn + 1 if saved is not None else 1
     seed = str(saved.state["key"]) if saved is not None else _first_job(archive, source.run)
-    restore = None
-    if first < point.turn:
-        # What is answered from the record calls nothing.
-        goes_on = not order.answers and _in_midst(archive, source.run, point.turn - 1)
-        restore = ReplayOrder(
-            id=order.id,
-            start=first,
-            until=point.turn - 1,
-            midst=goes_on,
-            mode=ReplayMode.RESTORE,
-            source=source,
-        )
-    parent = saved.parent if saved is not None else None
     queues, split = any(tool.queue for tool in spec.tools), own_roles() is not None
-    goes_on_itself = name == source.job
     return JobOrder(
         key=JobKey(batch=source.batch, job=name),
         spec=spec,
@@ -400,9 +387,9 @@ def _order_of(
         id=order.id,
         origin=Origin(
             checkpoint=saved.ref if saved is not None else None,
-            parent=parent,
+            parent=saved.parent if saved is not None else None,
             seed=seed,
-            restore=restore,
+            restore=_restoring(archive, point, first, order) if first < point.turn else None,
             replay=order,
             # The fork of another is a timeline of its own, to which nobody has sent them.
             inbox=_begun_with(archive, source.run, first, point.turn) if goes_on_itself else (),
@@ -410,6 +397,22 @@ def _order_of(
         ),
         routes=Routes(archive=archive_id(store), roles=split) if queues or split else None,
         names=order_begun_by(archive) if goes_on_itself else "",
+    )
+
+
+def _restoring(
+    archive: JobArchive, point: ForkPoint, first: int, order: ReplayOrder
+) -> ReplayOrder:
+    """How the turns from ``first`` on are restored, up to the one before the fork's own."""
+    last = point.turn - 1
+    return ReplayOrder(
+        id=order.id,
+        start=first,
+        until=last,
+        # What is answered from the record calls nothing.
+        midst=not order.answers and _in_midst(archive, point.source.run, last),
+        mode=ReplayMode.RESTORE,
+        source=point.source,
     )
 
 
