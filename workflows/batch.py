@@ -65,7 +65,7 @@ class BatchWorkflow(Ordered):
         self.concurrency = carried.concurrency
         self.submitted = order.carried is not None
         self.waiting: deque[JobOrder] = deque(carried.waiting)
-        self.pages = Pages(order.batch, carried.pages, carried.gone, carried.unwanted, carried.lost)
+        self.pages = Pages(order.batch, carried)
         self.paged: set[str] = set(carried.paged)
         """The jobs that wait or are open and came in a page: nothing is known of them after."""
         self.started: dict[str, str] = dict(carried.started)
@@ -235,17 +235,14 @@ class BatchWorkflow(Ordered):
                     again=self.again,
                     started=self.started,
                     ended=self.ended,
-                    pages=tuple(self.pages.left),
                     paged=tuple(sorted(self.paged)),
-                    gone=self.pages.gone if self.pages else {},
-                    unwanted=tuple(self.pages.unwanted),
-                    lost=self.pages.lost,
                     tries=self.tries,
                     purse=self.granting.carried,
                     routes=self.routes,
                     paused=self.paused,
                     heard=self.heard.ids,
                     finishing=self.finishing.carried,
+                    **self.pages.carried,
                     **self.children.carried,
                     **self.ends.carried,
                 ),

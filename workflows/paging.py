@@ -7,7 +7,8 @@ memory, however many pages there are.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
@@ -16,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.batch_contracts import PageJobs, PageOrder, PageRef
     from runtime.base.plurals import counted
     from workflows.calling import result_of
-    from workflows.messages import JobOrder, PageSplit
+    from workflows.messages import BatchCarried, JobOrder, PageSplit
     from workflows.patches import patched
 
 
@@ -29,27 +30,30 @@ class Pages:
     any more, which are to end as cancelled.
     """
 
-    def __init__(
-        self,
-        batch: str,
-        left: Iterable[PageRef],
-        gone: Mapping[str, str],
-        unwanted: Iterable[PageRef],
-        lost: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, batch: str, carried: BatchCarried) -> None:
         self._batch = batch
-        self.left = deque(left)
-        self.unwanted = deque(unwanted)
-        self.gone = dict(gone)
+        self.left = deque(carried.pages)
+        self.unwanted = deque(carried.unwanted)
+        self.gone = dict(carried.gone)
         """The jobs that were withdrawn from them by name, with the ids of their orders; empty while
         that is not known.
         """
-        self.lost = dict(lost or {})
+        self.lost = dict(carried.lost)
         """The pages that cannot be read, by their digests, and what is wrong with each."""
         self._calls = 0
 
     def __bool__(self) -> bool:
         return bool(self.left or self.unwanted)
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """What the next run of the batch needs, as fields of ``BatchCarried``."""
+        return {
+            "pages": tuple(self.left),
+            "gone": self.gone if self else {},
+            "unwanted": tuple(self.unwanted),
+            "lost": self.lost,
+        }
 
     @property
     def jobs(self) -> int:
