@@ -9,6 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.cli.main import main
@@ -54,6 +61,17 @@ def cli(
     made = CommandLine(tmp_path, kept_home, capsys)
     yield made
     made.end()
+
+
+@pytest.fixture
+def signing_keys(cli: CommandLine) -> tuple[Path, Path]:
+    """A private key and its public half, as files."""
+    private = Ed25519PrivateKey.generate()
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    public = (
+        private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    )
+    return cli.write("signing.pem", pem), cli.write("public.pem", public)
 
 
 @pytest.fixture

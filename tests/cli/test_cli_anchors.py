@@ -8,13 +8,6 @@ import json
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
 
 from runtime.archive.container import header, seal, unseal
 from runtime.archive.keys import end_key
@@ -78,16 +71,15 @@ def test_without_a_server_a_forged_head_is_only_self_attested(
 
 
 def test_a_signature_by_a_trusted_key_anchors_a_chain(
-    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine,
+    signing_keys: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The worker signs each run's end with its key; who trusts the public half needs no server;
     others are told so.
     """
-    private = Ed25519PrivateKey.generate()
-    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    secret = cli.write("signing.pem", pem.decode())
-    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    trusted = cli.write("public.pem", public.decode())
+    secret, trusted = signing_keys
     monkeypatch.setenv("HOLDFAST_SIGNING_KEY", str(secret))
     key = finished_job(cli, "signed")
     monkeypatch.delenv("HOLDFAST_SIGNING_KEY")
@@ -103,7 +95,9 @@ def test_a_signature_by_a_trusted_key_anchors_a_chain(
     forge(cli, key, reason="another one")
     forged = cli("verify", "signed/one", *store)
     assert (forged.code, "its signature is not one of what it says" in forged.out) == (4, True)
-    assert pem.decode().splitlines()[1] not in json.dumps(cli("export", "signed/one", *store).out)
+    assert secret.read_text().splitlines()[1] not in json.dumps(
+        cli("export", "signed/one", *store).out
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.common import WorkerDeploymentVersion
 
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
@@ -16,6 +15,7 @@ from runtime.client.watch import Ended, Watch
 from runtime.jobsfile.load import load_jobs_file
 from runtime.server.connection import Target, connect
 from tests.cli.command_line import CommandLine, script, wait_for
+from tests.deployments import make_current
 
 pytestmark = pytest.mark.server
 
@@ -83,7 +83,7 @@ def test_a_replay_for_a_worker_elsewhere(cli: CommandLine, address: str, tmp_pat
     refused = cli("worker", "--build", "x")
     assert (refused.code, "goes with --deployment" in refused.err) == (2, True)
     with asyncio.Runner() as runner:
-        runner.run(make_current(address, "holdfast", "1.a"))
+        runner.run(given_new_runs(address, WorkerDeploymentVersion("holdfast", "1.a")))
     archives = [JobArchive(open_store(store), "ended", job) for job in ("a", "b")]
     wait_for(
         lambda: [results(archive) for archive in archives] == [[1, 2], [2]], "both jobs end", worker
@@ -103,31 +103,10 @@ def results(archive: JobArchive) -> list[object]:
     return [end.result for end in ends if end is not None]
 
 
-async def make_current(address: str, deployment: str, build: str) -> None:
-    """As ``temporal worker deployment set-current-version``, once a worker of the version has
-    come.
-    """
+async def given_new_runs(address: str, version: WorkerDeploymentVersion) -> None:
+    """Have the server at ``address`` give new runs to a version."""
     async with connect(Target(address=address)) as connection:
-        request = SetWorkerDeploymentCurrentVersionRequest(
-            namespace=connection.client.namespace,
-            deployment_name=deployment,
-            build_id=build,
-            ignore_missing_task_queues=True,
-        )
-        async with asyncio.timeout(200):
-            while True:
-                try:
-                    await connection.client.workflow_service.set_worker_deployment_current_version(
-                        request, retry=True
-                    )
-                    return
-                except RPCError as error:
-                    if error.status not in {
-                        RPCStatusCode.NOT_FOUND,
-                        RPCStatusCode.FAILED_PRECONDITION,
-                    }:
-                        raise
-                await asyncio.sleep(0.1)
+        await make_current(connection.client, version)
 
 
 def test_a_server_that_is_not_there(cli: CommandLine, tmp_path: Path) -> None:

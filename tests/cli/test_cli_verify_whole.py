@@ -9,13 +9,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
 
 from runtime.archive.pages import page_key, write_page
 from runtime.archive.stores import open_store
@@ -73,19 +66,11 @@ def test_a_run_that_vanished_is_missed(cli: CommandLine) -> None:
     assert f"norun/one/ends/{run}" in damage_of(found, "norun/one")
 
 
-@pytest.fixture
-def keys(cli: CommandLine) -> tuple[Path, Path]:
-    """A private key and its public half, as files."""
-    private = Ed25519PrivateKey.generate()
-    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    public = (
-        private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
-    )
-    return cli.write("signing.pem", pem), cli.write("public.pem", public)
-
-
 def test_a_kept_head_finds_what_vanished_without_a_server(
-    cli: CommandLine, keys: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine,
+    signing_keys: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A signed head covers all jobs: later verify --against tells what is gone or changed, and that
     growth is neither.
@@ -96,7 +81,7 @@ def test_a_kept_head_finds_what_vanished_without_a_server(
     for part in ("kept", "_holdfast"):
         shutil.copytree(cli.home / "archive" / part, tmp_path / "copy" / part, ignore=others)
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "nowhere"))
-    monkeypatch.setenv("HOLDFAST_SIGNING_KEY", str(keys[0]))
+    monkeypatch.setenv("HOLDFAST_SIGNING_KEY", str(signing_keys[0]))
     printed = cli("verify", "--head", *store)
     assert printed.code == 0
     monkeypatch.delenv("HOLDFAST_SIGNING_KEY")
@@ -130,16 +115,19 @@ def test_a_kept_head_finds_what_vanished_without_a_server(
 
 
 def test_a_key_to_trust_must_have_signed_the_head_and_the_ends(
-    cli: CommandLine, keys: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine,
+    signing_keys: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """--public-key fails on an unsigned archive, and on an unsigned head."""
     two_jobs(cli, "unsigned")
     plain = cli("verify", "unsigned/one")
     assert plain.code == 0
-    refused = cli("verify", "unsigned/one", "--public-key", keys[1])
+    refused = cli("verify", "unsigned/one", "--public-key", signing_keys[1])
     assert (refused.code, "is not signed, and a key to trust was given" in refused.out) == (4, True)
     head = cli.write("head.json", cli("verify", "unsigned/one", "--head").out)
-    unsigned = cli("verify", "--against", head, "--public-key", keys[1])
+    unsigned = cli("verify", "--against", head, "--public-key", signing_keys[1])
     assert (unsigned.code, "is not signed" in unsigned.err) == (4, True)
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 
 import pytest
-from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import WorkflowHistory
 from temporalio.common import WorkerDeploymentVersion
-from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.job import checkpoint
 from runtime.job.stops import JobStatus
 from runtime.worker.worker import make_worker
+from tests.deployments import make_current
 from tests.replay.replays import turn_of
 from tests.replay.timelines import archive_of, sound
 from tests.workflow.stage import Stage, replayer
@@ -21,27 +19,6 @@ from tests.workflow.stage import Stage, replayer
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 BUSY = "n = 0\nwhile n < 400_000:\n    n += 1"
-
-
-async def _make_current(stage: Stage, version: WorkerDeploymentVersion) -> None:
-    """Have Temporal give new runs to a version, once a worker of it has come."""
-    request = SetWorkerDeploymentCurrentVersionRequest(
-        namespace=stage.client.namespace,
-        deployment_name=version.deployment_name,
-        build_id=version.build_id,
-        ignore_missing_task_queues=True,
-    )
-    async with asyncio.timeout(200):
-        while True:
-            try:
-                await stage.client.workflow_service.set_worker_deployment_current_version(
-                    request, retry=True
-                )
-                return
-            except RPCError as error:
-                if error.status not in {RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION}:
-                    raise
-            await asyncio.sleep(0.1)
 
 
 def _builds(history: WorkflowHistory) -> set[str]:
@@ -57,14 +34,14 @@ async def test_a_job_changes_its_release_at_a_checkpoint(stage: Stage) -> None:
     old, new = (WorkerDeploymentVersion(stage.batch, build) for build in ("old", "new"))
     queue = f"{stage.queue}-versioned"
     async with make_worker(stage.client, stage.store, task_queue=queue, deployment=old):
-        await _make_current(stage, old)
+        await make_current(stage.client, old)
         stage.queue = queue
         spec = stage.spec([*[BUSY] * 30, "finish(n)"], id="job")
         handle = await stage.start(spec, timedelta(seconds=2))
         archive = archive_of(stage, "job")
         await turn_of(archive, 1)
         async with make_worker(stage.client, stage.store, task_queue=queue, deployment=new):
-            await _make_current(stage, new)
+            await make_current(stage.client, new)
             outcome = await handle.result()
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 31)
     runs = archive.runs()
