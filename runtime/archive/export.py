@@ -43,7 +43,7 @@ def export_lines(
     Before a step stand the results of the statement before it (``effect``, one line each) and the
     calls that wrote summaries for it (``summary``, with what a step's line has). ``run`` is the
     newest by default. ``turns`` are those to tell of, and all by default; the ``end`` is told with
-    the last. ``form`` is how layouts and requests are given (``full`` by default). Bytes are text
+    the last. ``form`` is how layouts and requests are given (``Full`` by default). Bytes are text
     where they are UTF-8, else base64. Of a job without a run there is the definition alone.
     """
     if run is None:
