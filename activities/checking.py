@@ -100,14 +100,20 @@ def checked_by(result: ToolResult) -> Checked:
             pass
         case score:
             remarks = ""
-    if not _is_score(score) or not isinstance(remarks, str):
+    if (number := _score(score)) is None or not isinstance(remarks, str):
         told = repr(result.value)[:200]
         return Checked(
             remarks=f"the check returned {told}: expected a number, or a score and remarks"
         )
-    return Checked(score=float(score), remarks=remarks[:MOST_REMARKS])
+    return Checked(score=number, remarks=remarks[:MOST_REMARKS])
 
 
-def _is_score(value: Any) -> bool:
+def _score(value: Any) -> float | None:
     # Truth is a score as well: a check may only say whether.
-    return isinstance(value, bool | int | float) and math.isfinite(value)
+    if not isinstance(value, bool | int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -56,6 +56,7 @@ def broken(result: Any, workspace: str) -> float:
         ("good", None, "the check returned 'good': expected a number, or a score and remarks"),
         ({"score": "1"}, None, "the check returned {'score': '1'}: expected"),
         (float("nan"), None, "the check returned nan: expected a number"),
+        pytest.param(10**400, None, "the check returned 1000000000", id="large"),
     ],
 )
 def test_what_a_check_may_return(value: Any, score: float | None, remarks: str) -> None:
