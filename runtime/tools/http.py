@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,6 +14,7 @@ from mcp_types import INTERNAL_ERROR, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from runtime.tools.schemas import bounded_line
+from runtime.tools.stdio import MOST_BYTES
 
 MOST_READ = 64 * 1024
 """Bytes of an error response; one that is longer is told without its own words."""
@@ -36,14 +38,19 @@ _BEGUN = re.compile(
     rb"(?<!\\)(?:\\\\)*(\\(?:u%b{0,3})?|%b(?:\\(?:u%b{0,3})?)?)\Z" % (_HEX, _FIRST, _HEX)
 )
 """An escape that what comes next may belong to, behind backslashes that are escaped."""
+_LONGEST = len(rb"\ud83d\ude0")
+"""Bytes of such an escape."""
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers that are of a body as it was sent."""
 
 
 class HttpClient(httpx2.AsyncClient):
     """Tells which status an error response has, and the beginning of its words: the ``mcp`` package
     says of one without an error of JSON-RPC only that there was one. It tells of a connection that
-    breaks likewise, where the package would end all other calls with that one. And it reads half a
-    character, as of a text that was cut within one, as U+FFFD: the package takes no message with
-    one. ``pause`` is for tests.
+    breaks likewise, where the package would end all other calls with that one, and of a message
+    that is too long. And it reads half a character, as of a text that was cut within one, as
+    U+FFFD: the package takes no message with one. ``pause`` is for tests.
     """
 
     def __init__(
@@ -77,10 +84,10 @@ class HttpClient(httpx2.AsyncClient):
         if response.status_code < 400 or response.status_code == 404:
             if response.headers.get("content-type", "").lower().startswith("application/json"):
                 # Here, where it is told that it breaks off.
-                await response.aread()
+                return await _whole(response)
             return response
         try:
-            body = await _body(response)
+            body = await _body(response, MOST_READ)
         finally:
             await response.aclose()
         refused = response.status_code in REFUSED
@@ -91,23 +98,35 @@ class HttpClient(httpx2.AsyncClient):
 
 
 class _Mended(httpx2.AsyncByteStream):
-    """JSON without halves of characters, in pieces."""
+    """UTF-8 of JSON without halves of characters, in pieces."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         begun = b""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         async for part in self._inner:
-            data = begun + part
-            last = _BEGUN.search(data)
-            begun = last[1] if last else b""
-            yield _ESCAPE.sub(_mend, data[: len(data) - len(begun)])
-        yield begun
+            data = begun + decoder.decode(part).encode()
+            begun = _begun(data)
+            whole = data[: len(data) - len(begun)]
+            # Most texts have none, and the pattern takes its time for each escape.
+            yield _ESCAPE.sub(_mend, whole) if _SURROGATE.search(whole) else whole
+        yield begun + decoder.decode(b"", final=True).encode()
 
     async def aclose(self) -> None:
         """Read no more."""
         await self._inner.aclose()
+
+
+def _begun(data: bytes) -> bytes:
+    """The escape at the end that may go on."""
+    start = max(len(data) - _LONGEST, 0)
+    # A backslash says something only by the number of those before it.
+    while start and data[start - 1] == ord("\\"):
+        start -= 1
+    last = _BEGUN.search(data, start)
+    return last[1] if last else b""
 
 
 def _mend(escape: re.Match[bytes]) -> bytes:
@@ -133,14 +152,29 @@ def _error(code: int, message: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
 
 
-async def _body(response: httpx2.Response) -> bytes | None:
-    """What a response has, if that is not too long."""
-    body = b""
+async def _whole(response: httpx2.Response) -> httpx2.Response:
+    """A response that has been read; one with an error in its place if it is too long."""
+    try:
+        body = await _body(response, MOST_BYTES)
+    finally:
+        await response.aclose()
+    if body is None:
+        error = _error(INTERNAL_ERROR, f"a message of more than {MOST_BYTES} bytes")
+        return _replaced(response.request, httpx2.codes.BAD_GATEWAY, error)
+    headers = [one for one in response.headers.multi_items() if one[0].lower() not in _FRAMING]
+    return httpx2.Response(
+        response.status_code, headers=headers, content=body, request=response.request
+    )
+
+
+async def _body(response: httpx2.Response, most: int) -> bytes | None:
+    """What a response has, if that is not more than ``most`` bytes."""
+    body = bytearray()
     async for part in response.aiter_bytes():
         body += part
-        if len(body) > MOST_READ:
+        if len(body) > most:
             return None
-    return body
+    return bytes(body)
 
 
 def _is_error(body: bytes) -> bool:
