@@ -50,7 +50,7 @@ from runtime.tools.resources import (
 )
 from runtime.tools.schemas import bounded_line, method_name, method_stub, size_of
 from runtime.tools.screened import Screen, wrong_on
-from runtime.tools.stdio import MOST_BYTES, Stdio
+from runtime.tools.stdio import MOST_BYTES, UNREAD, Stdio
 
 MOST_TOOLS = 100
 MOST_LISTING = 64 * 1024
@@ -64,6 +64,8 @@ _LONGER = 30.0
 """Seconds for which an answer is waited for beyond a call's time: whoever called says that it is
 over.
 """
+
+NO_ANSWER = "gave an answer that is none"
 
 _RESERVED = range(-32768, -31999)
 _NOT_MADE = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH})
@@ -158,10 +160,10 @@ class Session:
     def _unread(self, error: MCPError | ValidationError) -> Broken:
         """That nobody knows what there is to read."""
         if isinstance(error, ValidationError):
-            return Broken("gave an answer that is none", over=False)
+            return Broken(NO_ANSWER, over=False)
         if self.stdio is not None and self.stdio.ended:
             return Broken(self.stdio.ended, over=True)
-        return Broken(f"said: {error.message}", over=_is_over(error))
+        return Broken(_what_came(error), over=_is_over(error))
 
     async def offered(self, name: str, digest: str) -> Tool:
         """The tool, as the server offers it now.
@@ -201,10 +203,10 @@ class Session:
             if error.code in _NOT_MADE or error.code not in _RESERVED:
                 return _failed(f"{self.spec.name}.{tool.name}: {error.message}")
             gone = self.stdio is not None and self.stdio.ended
-            why = self.stdio.ended if gone and self.stdio else f"said: {error.message}"
+            why = self.stdio.ended if gone and self.stdio else _what_came(error)
             raise Broken(why, over=_is_over(error)) from error
         except ValidationError as error:
-            raise Broken("gave an answer that is none", over=False) from error
+            raise Broken(NO_ANSWER, over=False) from error
         if isinstance(result, InputRequiredResult):
             raise Broken("asked something before it would answer, and was told nothing", over=False)
         if (wrong := wrong_result(tool, result)) is not None:
@@ -398,6 +400,11 @@ def _text(block: Any) -> str:
 
 def _failed(message: str) -> Outcome:
     return Outcome(error_type="RuntimeError", error_message=shortened(message))
+
+
+def _what_came(error: MCPError) -> str:
+    """What the server did. What could not be read is told by the package in words of its own."""
+    return NO_ANSWER if error.message.startswith(UNREAD) else f"said: {error.message}"
 
 
 def _is_over(error: MCPError) -> bool:

@@ -18,6 +18,8 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCRequest,
@@ -33,6 +35,13 @@ MOST_GARBAGE = 100
 """Lines that are no message: some servers greet. One more ends the server."""
 MOST_ASKED = 100
 """Requests of a server's own whose answers it has not read. One more ends it."""
+UNREAD = "Failed to parse"
+"""How it is told, as the package begins to tell it over HTTP, that an answer is none."""
+LOOK_SECONDS = 0.25
+LAST_SECONDS = 1.0
+"""Without a line from a program that has failed, before its connection is over."""
+LOOKS = 8
+"""How often it is looked whether a program ends that has closed its standard output."""
 
 Incoming = SessionMessage | Exception
 
@@ -43,7 +52,7 @@ class Stdio:
     def __init__(self, command: tuple[str, ...], directory: str) -> None:
         self._command, self._directory = command, directory
         self.ended = ""
-        self._asked = 0
+        self._asked = self._lines = 0
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -72,34 +81,59 @@ class Stdio:
     async def _read(
         self, process: asyncio.subprocess.Process, to_client: MemoryObjectSendStream[Incoming]
     ) -> None:
+        async with to_client, anyio.create_task_group() as group:
+            group.start_soon(self._watch, process, group.cancel_scope)
+            self.ended = await self._passed_on(process, to_client)
+            group.cancel_scope.cancel()
+
+    async def _watch(self, process: asyncio.subprocess.Process, reading: anyio.CancelScope) -> None:
+        """End the reading soon after the program has failed: what it has started may hold its
+        streams open for good. One that ended well may have handed them over.
+        """
+        # The process's own ``wait`` is for the streams too in some releases of Python.
+        while process.returncode is None:  # noqa: ASYNC110 there is no event of it
+            await asyncio.sleep(LOOK_SECONDS)
+        if not process.returncode:
+            return
+        read = -1
+        # What it wrote last is read before.
+        while read != self._lines:
+            read = self._lines
+            await asyncio.sleep(LAST_SECONDS)
+        self.ended = _how(process.returncode)
+        reading.cancel()
+
+    async def _passed_on(
+        self, process: asyncio.subprocess.Process, to_client: MemoryObjectSendStream[Incoming]
+    ) -> str:
+        """Pass on what the program writes; how that ended."""
         assert process.stdout is not None
         garbage = 0
-        async with to_client:
-            while garbage <= MOST_GARBAGE:
-                try:
-                    line = await process.stdout.readline()
-                except ValueError:
-                    self.ended = f"wrote a message of more than {MOST_BYTES} bytes"
-                    return
-                if not line:
-                    self.ended = _how(await process.wait())
-                    return
-                try:
-                    message = _message(line)
-                except ValueError:
-                    garbage += 1
-                    continue
-                except RecursionError:
-                    # It may be the answer that somebody waits for, and no other will come.
-                    self.ended = "wrote a message that is nested too deeply"
-                    return
-                self._asked += isinstance(message, JSONRPCRequest)
-                if self._asked > MOST_ASKED:
-                    self.ended = f"asked more than {MOST_ASKED} things and read no answer"
-                    return
-                with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                    await to_client.send(SessionMessage(message))
-            self.ended = f"wrote more than {MOST_GARBAGE} lines that are no messages"
+        while garbage <= MOST_GARBAGE:
+            try:
+                line = await process.stdout.readline()
+            except ValueError:
+                return f"wrote a message of more than {MOST_BYTES} bytes"
+            if not line:
+                return await _end_of(process)
+            self._lines += 1
+            message: JSONRPCMessage | None
+            try:
+                message = _message(line)
+            except ValueError:
+                garbage += 1
+                message = _unread(line)
+            except RecursionError:
+                # It may be the answer that somebody waits for, and no other will come.
+                return "wrote a message that is nested too deeply"
+            if message is None:
+                continue
+            self._asked += isinstance(message, JSONRPCRequest)
+            if self._asked > MOST_ASKED:
+                return f"asked more than {MOST_ASKED} things and read no answer"
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                await to_client.send(SessionMessage(message))
+        return f"wrote more than {MOST_GARBAGE} lines that are no messages"
 
     async def _write(
         self,
@@ -127,9 +161,10 @@ def _message(line: bytes) -> JSONRPCMessage:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         # JSON all the same, with what the adapter does not read: halves of characters, as of a text
-        # that was cut between them, long numbers, deep nesting.
-        text = json.dumps(json.loads(line, parse_int=_number), ensure_ascii=False)
-        whole = json.loads(text.encode("utf-8", "replace"))
+        # that was cut within one, long numbers, deep nesting.
+        read = line.decode(json.detect_encoding(line), "replace")
+        text = json.dumps(json.loads(read, parse_int=_number), ensure_ascii=False)
+        whole = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
         message = jsonrpc_message_adapter.validate_python(whole, by_name=False)
     try:
         # The session writes it anew, which pydantic does to some depth; Python reads more.
@@ -137,6 +172,27 @@ def _message(line: bytes) -> JSONRPCMessage:
     except ValueError as error:
         raise RecursionError from error
     return message
+
+
+def _unread(line: bytes) -> JSONRPCError | None:
+    """An error in the place of an answer that is none: whoever waits for that waits in vain. None
+    for what is no answer at all.
+    """
+    with suppress(ValueError, RecursionError):
+        match json.loads(line):
+            case {"id": asked, "result": _} | {"id": asked, "error": _}:
+                error = ErrorData(code=INTERNAL_ERROR, message=UNREAD)
+                return JSONRPCError(jsonrpc="2.0", id=asked, error=error)
+    return None
+
+
+async def _end_of(process: asyncio.subprocess.Process) -> str:
+    """How a program ended that has closed its standard output, or that it goes on without."""
+    for _ in range(LOOKS):
+        if process.returncode is not None:
+            return _how(process.returncode)
+        await asyncio.sleep(LOOK_SECONDS)
+    return "closed its standard output"
 
 
 def _number(digits: str) -> int | float:

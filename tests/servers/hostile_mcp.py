@@ -39,7 +39,7 @@ TOOLS: list[dict[str, Any]] = [
         for name in (
             *("hang", "crash", "garbage", "wrong-result", "flood", "lines", "big", "secret"),
             *("asks", "fail", "stray", "environment", "fork", "noise", "halved", "digits", "deep"),
-            *("nested", "steep"),
+            *("nested", "steep", "bytes", "null", "heir", "silent"),
         )
     ),
     {
@@ -63,8 +63,9 @@ def say(message: dict[str, Any]) -> None:
 
 def write(line: str) -> None:
     """Write one line, whatever it is."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    # Half of a surrogate pair stands for a byte that is no UTF-8.
+    sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()
 
 
 def text(value: str, **more: Any) -> dict[str, Any]:
@@ -95,6 +96,12 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         case "garbage":
             write("\x00\xff this is no JSON {")
             return text("after garbage")
+        case "heir":
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            os._exit(3)
+        case "silent":
+            os.close(1)
+            signal.pause()
         case "lines":
             for _ in range(1000):
                 write("no message")
@@ -145,9 +152,10 @@ RAW = {
         "digits": f'"structuredContent": {{"n": {"9" * 5_000}}}',
         "nested": f'"structuredContent": {{"n": {"[" * 250}{"]" * 250}}}',
         "steep": f'"structuredContent": {{"n": {"[" * 500}{"]" * 500}}}',
+        "bytes": '"structuredContent": {"cut": "smile \udcf0\udc9f"}',
         "deep": f'"structuredContent": {{"n": {"[" * 5_000}{"]" * 5_000}}}',
     }.items()
-}
+} | {"null": '{"jsonrpc": "2.0", "id": %d, "result": null}'}
 """Answers as they are written, of what some readers of JSON do not take."""
 
 COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

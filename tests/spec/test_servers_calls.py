@@ -376,7 +376,10 @@ async def test_calls_and_their_results(call: Call) -> None:
         ("crash", "the server bad ended with exit code 3"),
         ("flood", "the server bad wrote a message of more than 8388608 bytes"),
         ("lines", "the server bad wrote more than 100 lines that are no messages"),
+        ("heir", "the server bad ended with exit code 3"),
+        ("silent", "the server bad closed its standard output"),
         ("wrong-result", "the server bad gave an answer that is none"),
+        ("null", "the server bad gave an answer that is none"),
         ("asks", "the server bad asked more than 100 things and read no answer"),
         ("hang", "bad.hang did not answer within 0.3 seconds"),
         ("steep", "the server bad wrote a message that is nested too deeply"),
@@ -407,7 +410,8 @@ async def test_what_else_it_writes_is_passed_over(call: Call, name: str) -> None
 @pytest.mark.slow
 async def test_an_answer_that_is_hard_to_read_is_one(call: Call) -> None:
     """A text that was cut within a character, a number of many digits: nobody waits in vain."""
-    assert await call("halved") == ToolResult(value={"cut": "smile ?"})
+    assert await call("halved") == ToolResult(value={"cut": "smile \ufffd"})
+    assert await call("bytes") == ToolResult(value={"cut": "smile \ufffd"})
     digits = await call("digits")
     assert (digits.error_type, "is no JSON" in digits.error_message) == ("RuntimeError", True)
 

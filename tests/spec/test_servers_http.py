@@ -27,7 +27,7 @@ SAID = {
     "drop": "the server web said: ",
     "hang": "web.hang did not answer within 0.3 seconds",
     "page": "the server web said: Unexpected content type: text/html",
-    "garbage": "the server web said: Failed to parse JSON response",
+    "garbage": "the server web gave an answer that is none",
     "refuse": "the server web said: HTTP 500 Internal Server Error",
     "expired": 'the server web said: HTTP 401 Unauthorized: {"error": "invalid_token"}',
     "flood": "the server web said: HTTP 500 Internal Server Error",
