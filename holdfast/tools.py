@@ -61,26 +61,30 @@ def tool(
         InputError: it is no function or a generator, has a parameter without an annotation, or a
             name that statements know otherwise; or the marks contradict each other.
     """
-    marks = Marks.checked(
-        effect=effect,
-        timeout=timeout,
-        retries=retries,
-        approval=approval,
-        workspace=workspace,
-        queue=queue,
-    )
 
     def marked(function: F) -> F:
-        _check(function)
+        target = _checked(function)
+        try:
+            marks = Marks.checked(
+                effect=effect,
+                timeout=timeout,
+                retries=retries,
+                approval=approval,
+                workspace=workspace,
+                queue=queue,
+            )
+        except InputError as error:
+            raise InputError(f"the tool {target!r}: {error}") from None
         if workspace:
-            check_workspace(inspect.signature(function), function.__name__)
+            check_workspace(inspect.signature(function), target)
         marks.put_on(function)
         return function
 
     return marked if function is None else marked(function)
 
 
-def _check(function: Callable[..., Any]) -> None:
+def _checked(function: Callable[..., Any]) -> str:
+    """The name in a jobs file of a function that can be a tool."""
     if not inspect.isfunction(function):
         # As ``@tool("once")`` gives.
         raise InputError(f"expected a function, got {type(function).__name__}")
@@ -92,3 +96,4 @@ def _check(function: Callable[..., Any]) -> None:
                 f"tools are typed, but the parameter {parameter.name!r} of {target!r} has no"
                 " annotation"
             )
+    return target

@@ -64,7 +64,7 @@ class Marks:
         if type(retries) is not int or not 0 <= retries <= MAX_RETRIES:
             raise InputError(f"expected retries from 0 to {MAX_RETRIES}, got {retries!r}")
         if known is EffectClass.ONCE and retries:
-            raise InputError("a tool that runs at most once has no retries")
+            raise InputError(f"expected no retries with effect 'once', got {retries}")
         if not isinstance(workspace, bool):
             raise InputError(f"expected workspace to be True or False, got {workspace!r}")
         seconds = None if timeout is None else _seconds(timeout)

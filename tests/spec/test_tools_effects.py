@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.slow
 
 TOOLS = """
 import os, subprocess, sys, time
+import re
 from pathlib import Path
 from holdfast import tool
 here = Path(__file__).parent
@@ -149,7 +151,7 @@ def test_the_marks_go_with_the_definition(place: Path, load: Load) -> None:
     ("marks", "message"),
     [
         ({"effect": "twice"}, "expected effect to be one of 'pure', 'idempotent', 'once'"),
-        ({"effect": "once", "retries": 1}, "a tool that runs at most once has no retries"),
+        ({"effect": "once", "retries": 1}, "expected no retries with effect 'once', got 1"),
         ({"retries": -1}, "expected retries from 0 to 20, got -1"),
         ({"retries": True}, "expected retries from 0 to 20, got True"),
         ({"timeout": 0}, "at most 6 hours, got 0"),
@@ -158,9 +160,13 @@ def test_the_marks_go_with_the_definition(place: Path, load: Load) -> None:
     ],
 )
 def test_marks_that_are_none(marks: dict[str, Any], message: str) -> None:
-    """They are refused where they are written."""
-    with pytest.raises(InputError, match=message.replace("(", r"\(")):
-        tool(**marks)
+    """They are refused where they are written, by the function's name."""
+
+    def sell(a: int) -> int:
+        return a
+
+    with pytest.raises(InputError, match=rf"^the tool '{__name__}:sell': .*{re.escape(message)}"):
+        tool(**marks)(sell)
 
 
 def test_a_jobs_file_tells_of_wrong_marks(place: Path, refuse: Refuse) -> None:
@@ -171,7 +177,7 @@ def test_a_jobs_file_tells_of_wrong_marks(place: Path, refuse: Refuse) -> None:
     told = refuse(
         "batch: b\njobs: [{id: a, goal: g, workspace: ., model: openai/x, tools: ['mytools:a']}]"
     )
-    assert "InputError: a tool that runs at most once has no retries" in told
+    assert "the tool 'mytools:a': expected no retries with effect 'once', got 2" in told
 
 
 @pytest.mark.slow

@@ -274,5 +274,6 @@ def test_what_the_decorator_refuses() -> None:
         tool(workspace=True)(without)
     assert "'*, workspace: Path'" in str(caught.value)
     with pytest.raises(InputError) as caught:
-        tool(queue="g p u")
-    assert str(caught.value).startswith("expected queue to be a name of at most 64 letters, ")
+        tool(queue="g p u")(without)
+    told = f"the tool '{__name__}:without': expected queue to be a name of at most 64 letters, "
+    assert str(caught.value).startswith(told)
