@@ -86,6 +86,24 @@ def test_what_cannot_be_meant(refuse: Refuse, workspace: str, approvals: str, me
 
 
 @pytest.mark.parametrize(
+    ("approvals", "message"),
+    [
+        ("{tools: {pay: always}}", "3: defaults.approvals.tools.pay: the job 'b' has no such tool"),
+        ("{sh: always}", "3: defaults.approvals.sh: the job 'b' runs no commands"),
+    ],
+)
+def test_a_mistake_in_the_defaults_names_the_job(
+    refuse: Refuse, approvals: str, message: str
+) -> None:
+    """There may be many, of which the others have a rule of their own."""
+    text = (
+        f"batch: b\ndefaults: {{model: openai/x, workspace: .,\n  approvals: {approvals}}}\n"
+        "jobs:\n  - {id: a, goal: g, approvals: {}}\n  - {id: b, goal: g}\n"
+    )
+    assert message in refuse(text)
+
+
+@pytest.mark.parametrize(
     ("approvals", "mark"),
     [
         (rules(("*", "always")), "env=None) (approval): "),

@@ -128,7 +128,9 @@ class Resolver:
             mcp=servers,
             # It is checked against all of these, so it is shared only where none is the job's own.
             approvals=values.once(
-                lambda: approvals_of(*values.of("approvals"), tools, servers, writable, problems),
+                lambda: approvals_of(
+                    *values.of("approvals"), tools, servers, writable, job.id, problems
+                ),
                 *("approvals", "tools", "secrets", "mcp", "workspace"),
             ),
             result=schema,
