@@ -27,19 +27,17 @@ def command(
     target: Target = ANY_SERVER,
     requests_per_minute: Annotated[
         float | None,
-        typer.Option("--requests-per-minute", help="Calls a minute from now on.", min=0.01),
+        typer.Option("--requests-per-minute", help="Calls a minute from now on, 0.01 at least."),
     ] = None,
     tokens_per_minute: Annotated[
         int | None,
-        typer.Option("--tokens-per-minute", help="Tokens a minute from now on.", min=1),
+        typer.Option("--tokens-per-minute", help="Tokens a minute from now on."),
     ] = None,
     concurrent: Annotated[
         int | None,
         typer.Option(
             "--concurrent",
-            help="Calls at a time of each worker process from now on.",
-            min=1,
-            max=256,
+            help="Calls at a time of each worker process from now on, 256 at most.",
         ),
     ] = None,
     json: Json = False,
@@ -51,21 +49,14 @@ def command(
     is run.
     """
     import asyncio
-    from math import inf
 
-    from runtime.jobsfile.written.bounds import MAX_COUNT
-
-    # As the jobs file has them: what is not finite would be no limit, and no JSON.
-    if requests_per_minute == inf:
-        raise InputError("--requests-per-minute: expected a finite number, got inf")
-    if tokens_per_minute is not None and tokens_per_minute > MAX_COUNT:
-        raise InputError(f"--tokens-per-minute: expected a number of at most {MAX_COUNT}")
     asked = {
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,
         "concurrent": concurrent,
     }
     changes = {key: value for key, value in asked.items() if value is not None}
+    _check(changes)
     if changes and name is None:
         raise InputError("name what is to be limited: 'holdfast limits' without options lists it")
     rows = [_row(one) for one in asyncio.run(_limits(target, name, changes))]
@@ -73,6 +64,22 @@ def command(
         json_document(rows)
     else:
         _say_all(rows)
+
+
+def _check(changes: dict[str, Any]) -> None:
+    """Check that a jobs file may have these limits."""
+    from pydantic import ValidationError
+
+    from runtime.jobsfile.messages import describe
+    from runtime.jobsfile.written.limits import WrittenLimit
+
+    try:
+        if changes:
+            WrittenLimit.model_validate(changes)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        option = str(detail["loc"][0]).replace("_", "-")
+        raise InputError(f"--{option}: {describe(detail, WrittenLimit)}") from None
 
 
 def _say_all(rows: list[dict[str, Any]]) -> None:

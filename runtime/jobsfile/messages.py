@@ -65,7 +65,7 @@ def describe(error: ErrorDetails, root: type[BaseModel]) -> str:
         key, text = _BOUNDS[kind]
         got = f"{len(value)} items" if isinstance(value, list | dict) else shown(value)
         bound = context[key]
-        told = str(bound) if isinstance(bound, int) else f"{bound:g}"
+        told = str(bound) if isinstance(bound, int) else f"{bound:.15g}"
         return f"expected {text.format(shown(value))} {told}, got {got}"
     if kind == "literal_error":
         return f"expected {context['expected']}, got {shown(value)}"

@@ -150,7 +150,9 @@ def test_a_limit_is_told_in_all_its_digits(
     [
         ("--requests-per-minute", "inf", "expected a finite number, got inf"),
         ("--requests-per-minute", "1e400", "expected a finite number, got inf"),
-        ("--tokens-per-minute", f"{10**12 + 1}", "expected a number of at most 1000000000000"),
+        ("--requests-per-minute", "0.009", "expected a number of at least 0.01, got 0.009"),
+        ("--tokens-per-minute", "0", "expected a number of at least 1, got 0"),
+        ("--concurrent", "257", "expected a number of at most 256, got 257"),
     ],
 )
 def test_what_no_jobs_file_may_have_is_no_limit(
@@ -162,7 +164,7 @@ def test_what_no_jobs_file_may_have_is_no_limit(
     number: str,
     told: str,
 ) -> None:
-    """It took the limit away, and was told as what is no JSON."""
+    """One rule for both, told in one line."""
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
     assert main(["limits", "scripted/*", option, number]) == 2
     assert capsys.readouterr().err == f"error: {option}: {told}\n"

@@ -235,6 +235,8 @@ def test_a_wrong_line_of_a_job(refuse: Refuse, line: str, message: str) -> None:
         (f"on_finish: {{foo: 1}}\njobs:\n- {{{GOOD}}}\n", "1: on_finish.foo: unknown key; expected one of command, webhook, events, timeout"),
         (f"limits: {{foo: {{}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.foo: unknown key; expected one of models, tools"),
         (f"limits: {{model: {{}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.model: unknown key; did you mean 'models'?"),
+        (f"limits: {{models: {{x: {{requests_per_minute: 0}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.requests_per_minute: expected a number of at least 0.01, got 0"),
+        (f"limits: {{models: {{x: {{requests_per_minute: 1.0e+13}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.requests_per_minute: expected a number of at most 1000000000000, got 10000000000000.0"),
         (f"limits: {{models: {{x: {{zzz: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.zzz: unknown key; expected one of requests_per_minute, tokens_per_minute, concurrent"),
         (f"limits: {{models: {{x: {{concurrency: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.concurrency: unknown key; did you mean 'concurrent'?"),
         (f"limits: {{models: {{x: {{tools: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.tools: unknown key here; it belongs in 'limits'"),

@@ -8,6 +8,8 @@ MAX_JOBS = 1_000_000
 MAX_TOOLS = 64
 # More than anybody needs, and less than the 2**53 up to which every reader of JSON is exact.
 MAX_COUNT = 10**12
+# A call in a hundred minutes. What is far less would be none for ever.
+LEAST_RATE = 0.01
 MAX_REDACTIONS = 64
 MAX_PATTERNS = 256
 MAX_SETUP = 16 * 1024

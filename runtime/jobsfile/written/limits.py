@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from runtime.jobsfile.written.base import Written
-from runtime.jobsfile.written.bounds import MAX_COUNT, MAX_LIMITS
+from runtime.jobsfile.written.bounds import LEAST_RATE, MAX_COUNT, MAX_LIMITS
 from runtime.jobsfile.written.patterns import TARGET_PATTERN
 from runtime.jobsfile.written.wrong import wrong
 
@@ -15,7 +15,9 @@ from runtime.jobsfile.written.wrong import wrong
 class WrittenLimit(Written):
     """How fast an account or a tool may be called, by all batches and workers together."""
 
-    requests_per_minute: float | None = Field(default=None, gt=0, description="Calls a minute.")
+    requests_per_minute: float | None = Field(
+        default=None, ge=LEAST_RATE, le=MAX_COUNT, description="Calls a minute."
+    )
     tokens_per_minute: int | None = Field(
         default=None,
         ge=1,
@@ -38,7 +40,9 @@ class WrittenLimit(Written):
 class WrittenToolLimit(Written):
     """How fast a tool may be called, by all batches and workers together."""
 
-    requests_per_minute: float | None = Field(default=None, gt=0, description="Calls a minute.")
+    requests_per_minute: float | None = Field(
+        default=None, ge=LEAST_RATE, le=MAX_COUNT, description="Calls a minute."
+    )
     concurrent: int | None = Field(
         default=None, ge=1, le=256, description="Calls at a time, of each worker process."
     )
