@@ -14,6 +14,9 @@ from runtime.base.spec.models import Limit, Limits
 from runtime.base.workflow_ids import OPEN_BATCHES
 from runtime.server.rates import Account, account_of, keep_rate, queues_of
 
+WRITTEN_SECONDS = 1.0
+"""By then a worker that steers a queue has written what it made of what it had read of it."""
+
 
 def routes_of(
     limits: Limits,
@@ -35,17 +38,24 @@ def routes_of(
 async def set_limits(client: Client, routes: Routes, limits: Limits) -> None:
     """Have the server keep what the jobs file says, from before the first call on."""
     by_name = {**limits.models, **limits.tools}
-    for queue in routes.queues:
-        await set_limit(client, queue, by_name[limited_by(queue)])
+    await asyncio.gather(
+        *(set_limit(client, queue, by_name[limited_by(queue)]) for queue in routes.queues)
+    )
 
 
-async def set_limit(client: Client, queue: str, limit: Limit) -> Account:
+async def set_limit(client: Client, queue: str, limit: Limit) -> None:
     """Have the server keep a limit from now on; what was learned of the queue's calls stays."""
     account, _ = await account_of(client, queue)
-    if account.limit != limit:
-        account = account.model_copy(update={"limit": limit})
-        await keep_rate(client, queue, account, time.time())
-    return account
+    before, is_new = account.limit, account == Account()
+    # Not where somebody has set another one meanwhile: that was later.
+    while account.limit == before != limit:
+        changed = account.model_copy(update={"limit": limit})
+        await keep_rate(client, queue, changed, time.time())
+        if is_new:
+            return
+        # The server takes whatever comes last, also of a worker that read the limit before.
+        await asyncio.sleep(WRITTEN_SECONDS)
+        account, _ = await account_of(client, queue)
 
 
 @dataclass(frozen=True)

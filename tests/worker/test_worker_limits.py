@@ -23,6 +23,7 @@ from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
 from runtime.client.limits import limited, set_limit, set_limits
 from runtime.server.process import SETTINGS
+from runtime.server.rates import account_of, keep_rate
 from runtime.worker.worker import limited_queues, make_worker
 from tests.eventually import eventually
 from tests.servers.openai_server import OpenAIProtocol
@@ -219,3 +220,25 @@ async def test_the_lower_number_comes_first(hall: Hall) -> None:
         await one.result()
     expected = ["before", *(f"p{priority}" for priority in range(1, 6) for _ in range(3))]
     assert hall.counter.batches == expected
+
+
+async def test_a_limit_that_a_worker_writes_over_is_set_again(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It steers the queue by what it read before the limit was changed."""
+    monkeypatch.setattr("runtime.client.limits.WRITTEN_SECONDS", 3.0)
+
+    async def is_fast() -> bool:
+        account, _ = await account_of(hall.client, hall.queue)
+        return account.limit == Limit(requests_per_minute=FAST)
+
+    await set_limit(hall.client, hall.queue, Limit(requests_per_minute=1))
+    read, _ = await account_of(hall.client, hall.queue)
+    setting = asyncio.create_task(
+        set_limit(hall.client, hall.queue, Limit(requests_per_minute=FAST))
+    )
+    await eventually(is_fast, "the limit is set")
+    await keep_rate(hall.client, hall.queue, read, time.time())
+    assert not await is_fast()
+    await setting
+    assert await is_fast()
