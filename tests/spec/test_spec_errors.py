@@ -56,6 +56,10 @@ TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
         ("budget: {turns: 0}", "jobs[0].budget.turns: expected a number of at least 1, got 0"),
         ("budget: {usd: .inf}", "jobs[0].budget.usd: expected a finite number, got inf"),
         ("budget: {usd: 0}", "jobs[0].budget.usd: expected a number above 0, got 0"),
+        (
+            "budget: {usd: 1.0e+308}",
+            "jobs[0].budget.usd: expected a number of at most 1000000000000, got 1e+308",
+        ),
         ("budget: {tuns: 4}", "jobs[0].budget.tuns: unknown key; did you mean 'turns'?"),
         (
             "budget: {zzz: 4}",
@@ -237,6 +241,7 @@ def test_a_wrong_line_of_a_job(refuse: Refuse, line: str, message: str) -> None:
         (f"limits: {{model: {{}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.model: unknown key; did you mean 'models'?"),
         (f"limits: {{models: {{x: {{requests_per_minute: 0}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.requests_per_minute: expected a number of at least 0.01, got 0"),
         (f"limits: {{models: {{x: {{requests_per_minute: 1.0e+13}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.requests_per_minute: expected a number of at most 1000000000000, got 10000000000000.0"),
+        (f"budget: {{usd: 1.0e+13}}\njobs:\n- {{{GOOD}}}\n", "1: budget.usd: expected a number of at most 1000000000000, got 10000000000000.0"),
         (f"limits: {{models: {{x: {{zzz: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.zzz: unknown key; expected one of requests_per_minute, tokens_per_minute, concurrent"),
         (f"limits: {{models: {{x: {{concurrency: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.concurrency: unknown key; did you mean 'concurrent'?"),
         (f"limits: {{models: {{x: {{tools: 1}}}}}}\njobs:\n- {{{GOOD}}}\n", "1: limits.models.x.tools: unknown key here; it belongs in 'limits'"),
@@ -338,6 +343,10 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
     [
         ("4", "model: expected a model's name or a mapping with its name, got 4"),
         ("{api_base: 'http://x'}", "model.name: required key is missing"),
+        (
+            "{name: x, price: {input: 1.0e+308, output: 1}}",
+            "model.price.input: expected a number of at most 1000000000000, got 1e+308",
+        ),
         (
             "{name: x, price: }",
             "model.price: expected a value, got nothing; leave the key out instead",

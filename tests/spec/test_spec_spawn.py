@@ -56,6 +56,7 @@ def test_a_change_is_told_by_its_key(tmp_path: Path) -> None:
         ("{max: 0}", "spawn.max"),
         ("{depth: 9}", "spawn.depth"),
         ("{usd: -1}", "spawn.usd"),
+        ("{usd: 1.0e+308}", "spawn.usd"),
         ("{goals: 1}", "goals"),
         ("{model: scripted/none.py}", "expected the file of a script"),
         ("true", "spawn"),

@@ -23,7 +23,10 @@ class WrittenBudget(Written):
         description="Prompt and completion tokens of all calls together.",
     )
     usd: float = Field(
-        default=_DEFAULTS.usd, gt=0, description="US dollars, as litellm prices the calls."
+        default=_DEFAULTS.usd,
+        gt=0,
+        le=MAX_COUNT,
+        description="US dollars, as litellm prices the calls.",
     )
     wall: Duration = Field(
         default=_DEFAULTS.wall_seconds,
@@ -48,7 +51,7 @@ class WrittenBatchBudget(Written):
     tokens: int | None = Field(
         default=None, ge=1, le=MAX_COUNT, description="Prompt and completion tokens of all calls."
     )
-    usd: float | None = Field(default=None, gt=0, description="US dollars.")
+    usd: float | None = Field(default=None, gt=0, le=MAX_COUNT, description="US dollars.")
     wall: Duration | None = Field(
         default=None, description="Time by the clock from the batch's start on."
     )

@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from runtime.base.quoted import shown
 from runtime.jobsfile.written.base import Written, not_null
+from runtime.jobsfile.written.bounds import MAX_COUNT
 from runtime.jobsfile.written.patterns import MODEL_PATTERN
 from runtime.jobsfile.written.wrong import WRONG_NUMBER, wrong
 
@@ -42,13 +43,19 @@ class WrittenPrice(Written):
     provider's cache.
     """
 
-    input: float = Field(ge=0, description="A million tokens of prompts.")
-    output: float = Field(ge=0, description="A million tokens of replies.")
+    input: float = Field(ge=0, le=MAX_COUNT, description="A million tokens of prompts.")
+    output: float = Field(ge=0, le=MAX_COUNT, description="A million tokens of replies.")
     cache_read: float | None = Field(
-        default=None, ge=0, description="Those of prompts that the cache had; as input if left out."
+        default=None,
+        ge=0,
+        le=MAX_COUNT,
+        description="Those of prompts that the cache had; as input if left out.",
     )
     cache_write: float | None = Field(
-        default=None, ge=0, description="Those that were put there; as input if left out."
+        default=None,
+        ge=0,
+        le=MAX_COUNT,
+        description="Those that were put there; as input if left out.",
     )
 
 

@@ -30,7 +30,9 @@ class WrittenSpawn(Written):
     tokens: int = Field(
         default=_SPAWN.tokens, ge=1, le=MAX_COUNT, description="Tokens that a sub-job is lent."
     )
-    usd: float = Field(default=_SPAWN.usd, gt=0, description="US dollars that a sub-job is lent.")
+    usd: float = Field(
+        default=_SPAWN.usd, gt=0, le=MAX_COUNT, description="US dollars that a sub-job is lent."
+    )
     model: WrittenModel | None = Field(
         default=None, description="The model of sub-jobs; the job's own if left out."
     )
