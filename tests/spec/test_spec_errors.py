@@ -352,6 +352,10 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
             "model.price: expected a value, got nothing; leave the key out instead",
         ),
         ("{nam: x}", "model.name: required key is missing"),
+        ("{name: x, timeout: -1}", "model.timeout: expected seconds above 0, got -1"),
+        ("{name: x, timeout: 10m}", "model.timeout: expected seconds above 0, got '10m'"),
+        ("{name: x, connect: null}", "model.connect: expected seconds above 0, got nothing"),
+        ("{name: x, stall: true}", "model.stall: expected seconds above 0, got true"),
         ("{name: ' x'}", "model.name: expected a model's name without spaces around it, got ' x'"),
         (
             "{name: x, messages: []}",

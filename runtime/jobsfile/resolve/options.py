@@ -1,5 +1,5 @@
-"""Options of a model that may not stand in a jobs file: secrets, what Holdfast sets itself, what is
-no JSON.
+"""Options of a model that may not stand in a jobs file: secrets, what Holdfast sets itself, times
+that are none, what is no JSON.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from runtime.jobsfile.written.secret_names import is_secret_key
 
 _SET_INSTEAD = "set the provider's environment variable instead, such as OPENAI_API_KEY"
 
+_TIMES = {"timeout": False, "connect": False, "first_byte": True, "stall": True}
+"""Options that are seconds, and whether each may be null."""
+
 
 def check_options(options: dict[str, Any], at: Location, problems: Problems) -> None:
     """Note all that is wrong with a model's ``options``."""
     _check_taken(options, at, problems)
+    _check_times(options, at, problems)
     _check_secrets(options, _check_headers(options, at, problems), at, problems)
     _check_endpoints(options, at, problems)
     for where, text in _texts(options, at):
@@ -48,6 +52,21 @@ def _check_taken(options: dict[str, Any], at: Location, problems: Problems) -> N
     for key in sorted((SET_BY_HOLDFAST | REPLY_LIMITS) & names):
         own = "write it beside 'extra_body'" if key in REPLY_LIMITS else "Holdfast sets it"
         problems.add((*at, "extra_body", key), f"not for the body of a request; {own}")
+
+
+def _check_times(options: dict[str, Any], at: Location, problems: Problems) -> None:
+    """Note times of a call that are none, with which it would fail."""
+    for key in sorted(_TIMES.keys() & options.keys()):
+        value, may_be_null = options[key], _TIMES[key]
+        if not _is_time(value) and not (value is None and may_be_null):
+            problems.add((*at, key), f"expected seconds above 0, got {shown(value)}")
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and float(value) > 0
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _check_headers(options: dict[str, Any], at: Location, problems: Problems) -> set[Location]:
