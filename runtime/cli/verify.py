@@ -246,7 +246,7 @@ def _report(verdict: JobVerdict) -> None:
     if verdict.unnamed and verdict.job is not None:
         say(f"  {counted(verdict.unnamed, 'object')} named by no other, beside the heads of runs")
     for run in verdict.runs:
-        state = "" if run.ended else ", which has not ended"
+        state = "" if run.ended else ", of which no end is archived"
         if run.anchored:
             how = "; ".join(
                 f"{anchor.kind}: {anchor.detail}" for anchor in run.anchors if anchor.whole

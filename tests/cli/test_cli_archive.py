@@ -558,7 +558,7 @@ def test_verify_tells_clean_from_damaged(read: Reader) -> None:
                 " [nightly/licences/turns/a/00000/0000035.attempt-001]"
             ),
             "  1 object named by no other, beside the heads of runs",
-            "  run a, which has not ended: only self-attested",
+            "  run a, of which no end is archived: only self-attested",
             "  run b: only self-attested",
         ],
     )
