@@ -150,7 +150,7 @@ class ToolActivities:
                 self._missing[listing.name] = why
                 if listing.wrong:
                     why = f"the server {listing.name} lists what are no tools: {why}"
-                some = "some tools" if listing.wrong else "tools"
+                some = "some tools" if listing.wrong else "a server's tools"
                 activity.logger.warning("%s goes on without %s: %s", question.key, some, why)
 
     async def _listing(self, server: ServerSpec) -> ServerListing:

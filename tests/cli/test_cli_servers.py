@@ -128,7 +128,9 @@ def test_a_job_outlives_its_servers(cli: CommandLine) -> None:
     # In a process of its own: its worker's warnings go to its standard error.
     done = cli.finished(cli.start("run", jobs, "--json"))
     (told,) = done.err.splitlines()
-    assert told.startswith("warning: outlives/a goes on without tools: the server gone cannot be")
+    assert told.startswith(
+        "warning: outlives/a goes on without a server's tools: the server gone cannot be"
+    )
     assert done.code == 0
     gone, *others = done.summary()["a"]["result"]
     assert gone.startswith("gone.anything(): the server gone cannot be reached: ")
