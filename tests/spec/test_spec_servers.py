@@ -49,6 +49,9 @@ def test_servers_of_a_job_and_of_the_defaults(load: Load, place: str) -> None:
             "{docs: {url: 'http://['}}",
             "mcp.docs.url: expected a URL, got one whose host cannot be read",
         ),
+        ("{docs: {url: 'http://'}}", "mcp.docs.url: expected a URL with a host, got 'http://'"),
+        ("{docs: {url: 'http://a:99999/x'}}", "expected a port from 1 to 65535, got 'http://a:999"),
+        ("{docs: {url: 'http://a:0/'}}", "mcp.docs.url: expected a port from 1 to 65535"),
         ("{docs: {url: 'ftp://a/'}}", "mcp.docs.url"),
         (
             "{docs: {url: 'http://u:p@a/'}}",

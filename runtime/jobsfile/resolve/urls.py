@@ -1,23 +1,36 @@
-"""URLs that may hold a secret, which then may not stand in a file."""
+"""URLs that lead nowhere, and such as may hold a secret, which then may not stand in a file."""
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl
+from urllib.parse import SplitResult, parse_qsl
 
 from runtime.base.errors import InputError
 from runtime.base.places import split_url
+from runtime.base.quoted import shown
 from runtime.jobsfile.written.secret_names import is_secret_name
 
 
 def url_fault(url: str, instead: str) -> str | None:
     """Why ``url`` may not stand in a file, if it may not; ``instead`` of a secret in it."""
     try:
-        query = split_url(url).query
+        parts = split_url(url)
     except InputError as error:
         return str(error)
-    if has_userinfo(url) or any(is_secret_name(name) for name, _ in parse_qsl(query)):
+    if has_userinfo(url) or any(is_secret_name(name) for name, _ in parse_qsl(parts.query)):
         return f"expected no secret in the URL; {instead}"
+    if parts.scheme in {"http", "https"} and not parts.hostname:
+        return f"expected a URL with a host, got {shown(url)}"
+    if not _has_port(parts):
+        return f"expected a port from 1 to 65535, got {shown(url)}"
     return None
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Whether the port can be called, if there is any."""
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
 
 
 def has_userinfo(url: str) -> bool:
