@@ -56,14 +56,16 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "kept"
 
 
+QUICK = ("log hands/one --effects", "show hands/one@2", "blame hands/one b", "diff hands/one@2")
+SLOW = (
+    *("export hands/one", "export hands/one --format otel", "export hands/one --delta"),
+    *("blame hands/one@2", "workspace diff hands/one", "workspace patch hands/one"),
+    *("compare hands/one hands/two", "results hands --json", "verify --all --json"),
+)
+
+
 @pytest.mark.parametrize(
-    "command",
-    [
-        *("log hands/one --effects", "show hands/one@2", "export hands/one", "diff hands/one@2"),
-        *("export hands/one --format otel", "export hands/one --delta", "blame hands/one@2"),
-        *("blame hands/one b", "workspace diff hands/one", "workspace patch hands/one"),
-        *("compare hands/one hands/two", "results hands --json", "verify --all --json"),
-    ],
+    "command", [*QUICK, *(pytest.param(command, marks=pytest.mark.slow) for command in SLOW)]
 )
 def test_a_deletion_is_told_and_no_damage(
     kept: Path,
