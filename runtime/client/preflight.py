@@ -45,6 +45,7 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
     problems, notes = loaded.problems, dict[str, None]()
     if here is None:
         here = own_roles() or EVERY
+    elsewhere = Role.MODELS not in here
     fault = _store_fault(store, loaded) if store is not None else None
     # Many jobs name few models, and the first check of one imports litellm.
     checked: dict[str, list[str]] = {}
@@ -57,7 +58,7 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
             if known not in checked:
                 if len(checked) == _REMEMBERED:
                     checked.clear()
-                checked[known] = _faults(model, job.form, here)
+                checked[known] = _faults(model, job.form, elsewhere=elsewhere)
             if faults := checked[known]:
                 problems.add(at, "; ".join(faults))
             if model.script is None:
@@ -84,15 +85,12 @@ def check_model(
         InputError: if it cannot be called, or has no price and ``budget`` is one in dollars.
     """
     here = own_roles() or EVERY
-    away = elsewhere or Role.MODELS not in here
-    if model.script is not None:
-        if not away and (wrong := _script_faults(model.script)):
-            raise InputError(f"--model: {wrong[0]}")
-        return []
-    from activities.known_models import faults, is_priced
-
-    if told := faults(model.name, model.options, form, elsewhere=away):
+    if told := _faults(model, form, elsewhere=elsewhere or Role.MODELS not in here):
         raise InputError(f"--model: {'; '.join(told)}")
+    if model.script is not None:
+        return []
+    from activities.known_models import is_priced
+
     if is_priced(model.name, model.options):
         return []
     if budget.usd != Budget().usd:
@@ -140,20 +138,15 @@ def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
         problems.add(("jobs", index, "secrets") if own else ("defaults", "secrets"), str(error))
 
 
-def _faults(model: ModelSettings, form: str, here: Roles) -> list[str]:
-    elsewhere = Role.MODELS not in here
-    if model.script is not None:
-        # Elsewhere another file may be at the same path.
-        return [] if elsewhere else _script_faults(model.script)
-    from activities.known_models import faults
+def _faults(model: ModelSettings, form: str, *, elsewhere: bool) -> list[str]:
+    if model.script is None:
+        from activities.known_models import faults
 
-    return list(faults(model.name, model.options, form, elsewhere=elsewhere))
-
-
-def _script_faults(script: str) -> list[str]:
+        return list(faults(model.name, model.options, form, elsewhere=elsewhere))
     from activities._script import fault
 
-    told = fault(script)
+    # Elsewhere another file may be at the same path.
+    told = None if elsewhere else fault(model.script)
     return [told] if told is not None else []
 
 
