@@ -2,7 +2,6 @@
 
 from runtime.archive.stores.memory import MemoryStore
 from runtime.archive.stores.opening import (
-    check_free,
     check_store,
     create_encrypted,
     encrypted_at,
@@ -12,6 +11,7 @@ from runtime.archive.stores.opening import (
     open_store,
     open_to_read,
     overlap,
+    unmarked,
 )
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.archive.stores.removal import Removing, removing
@@ -20,7 +20,6 @@ __all__ = [
     "MemoryStore",
     "ObjectStore",
     "Removing",
-    "check_free",
     "check_store",
     "create_encrypted",
     "encrypted_at",
@@ -31,4 +30,5 @@ __all__ = [
     "open_to_read",
     "overlap",
     "removing",
+    "unmarked",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import cast
 from urllib.parse import SplitResult, parse_qsl, unquote
@@ -115,27 +114,22 @@ def open_existing(url: str) -> ObjectStore:
     return _opened(store, url)
 
 
-def check_free(url: str) -> None:
-    """See that an archive can begin at ``url`` where none is: folders of something else would be
-    listed as its batches and jobs.
+def unmarked(url: str) -> ObjectStore | None:
+    """What is at ``url`` where no archive is, to be looked at; None where one is, or nothing.
 
     Raises:
-        InputError: if there are such, or the address is of no known kind.
+        InputError: if the address is of no known kind.
         ArchiveError: if the store cannot be read.
     """
     folder = _folder(url)
     if folder is not None and not is_directory(folder):
-        return
+        return None
     store = _store_at(url)
-    with suppress(ObjectMissing):
+    try:
         store.get(_MARKER)
-        return
-    for name in store.folders(""):
-        if (within := next(store.folders(f"{name}/"), None)) is not None:
-            raise InputError(
-                f"{url} holds something else than an archive, and {name}/{within} would be one of"
-                " its jobs: name an empty place"
-            )
+    except ObjectMissing:
+        return store
+    return None
 
 
 def overlap(one: str, other: str) -> bool:
