@@ -28,7 +28,6 @@ pytestmark = pytest.mark.slow
 
 TOOLS = """
 import os, subprocess, sys, time
-import re
 from pathlib import Path
 from holdfast import tool
 here = Path(__file__).parent
