@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from activities._options import ModelOptions
 from runtime.base.errors import InputError
 from runtime.base.spec.models import Budget
 from runtime.jobsfile.load import load_jobs_file
 from runtime.jobsfile.overrides import budget_override
+from runtime.jobsfile.resolve.options import _TIMES
 
 Refuse = Callable[..., str]
 NAMES = "letters, digits, '.', '_' and '-', a letter or digit first, at most 100"
@@ -431,6 +434,13 @@ def test_a_wrong_model(refuse: Refuse, model: str, message: str) -> None:
     """A model is a name, or a mapping with a name and options for litellm."""
     told = refuse(f"jobs:\n- id: a\n  goal: g\n  workspace: src\n  model: {model}\n")
     assert told == f"jobs.yaml:5: jobs[0].{message}"
+
+
+def test_a_models_times_are_those_that_a_call_has() -> None:
+    """They are bounded in both places, and null in one is null in the other."""
+    bounded = {name: field for name, field in ModelOptions.model_fields.items() if field.metadata}
+    taken = {name: type(None) in get_args(field.annotation) for name, field in bounded.items()}
+    assert taken == _TIMES
 
 
 def test_a_missing_script(refuse: Refuse, place: Path) -> None:
