@@ -13,10 +13,11 @@ from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.client.own_runs import describe
+from runtime.worker.taskwise import REFUSED
 
 PAUSE = 0.1
 """Seconds between two looks at a condition that is quick to look at."""
@@ -82,9 +83,15 @@ async def forgotten(client: Client, workflow_id: str, run: str = "") -> None:
 
 
 async def progress_of(handle: WorkflowHandle[Any, Any]) -> dict[str, Any] | None:
-    """How a job stands, as it answers it; None if its worker is too busy to answer now."""
+    """How a job stands, as it answers it; None if its worker is too busy to answer now, or has
+    to replay it first and was asked between two of its tasks.
+    """
     try:
         told: dict[str, Any] = await handle.query("progress")
+    except WorkflowQueryFailedError as error:
+        if str(error) != REFUSED:
+            raise
+        return None
     except RPCError as error:
         if error.status not in _UNANSWERED:
             raise
