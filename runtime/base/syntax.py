@@ -4,12 +4,16 @@ Up to Python 3.12 the interpreter has one count of how deep it is in the tree th
 collection of garbage lets another thread parse in the middle, the count is that thread's, and the
 first one's tree is refused: "AST constructor recursion depth mismatch" (python/cpython#106905). A
 worker has as many threads as workflow tasks, and each reads statements and values.
+
+What the parser warns of, an escape as in ``"\\d"``, is no concern of those who run a job: from
+Python 3.12 on it was printed each time a statement was read.
 """
 
 from __future__ import annotations
 
 import ast
 import threading
+import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,6 +23,10 @@ TRIES = 10
 """A library may parse in another thread too, and knows nothing of the lock."""
 
 _PARSING = threading.RLock()
+
+# For the process, and for sources without a file alone: ``catch_warnings`` is not for threads.
+# Where warnings are made errors (``-W error``) such a statement would be refused.
+warnings.filterwarnings("ignore", module=r"<unknown>\Z")
 
 
 def tree_of(source: str) -> ast.Module:

@@ -1,6 +1,8 @@
 """Statements and values are read in many threads at once."""
 
 import ast
+import subprocess
+import sys
 import threading
 import time
 
@@ -61,3 +63,13 @@ def test_errors_are_the_parsers_own(text: str) -> None:
         ast.literal_eval(text)
     with pytest.raises(theirs.type):
         literal(text)
+
+
+@pytest.mark.parametrize("action", ["default", "error"])
+def test_what_the_parser_warns_of_is_not_told(action: str) -> None:
+    """Nor is it an error, whatever Python is told to do with warnings."""
+    program = "from runtime.base.syntax import tree_of; tree_of('x = \"\\\\d\" if 5is 5 else 1')"
+    told = subprocess.run(
+        [sys.executable, "-W", action, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (told.returncode, told.stderr) == (0, "")
