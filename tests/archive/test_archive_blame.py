@@ -156,8 +156,9 @@ def test_why_makes_segments_of_the_lines_that_have_the_text(
     monkeypatch.setattr("runtime.archive.blame.segment_of", counted)
     for text, parts in (("Result 42\n", 1), ('{"code": "x = 42"}', 1), ("ü, 世", 1), ("origin", 0)):
         lines.clear()
-        assert (found := blame(job.archive, "a", 100, [], text)) == why(whole, text)
-        assert len(found) == parts
+        blamed = blame(job.archive, "a", 100, [], text)
+        assert blamed == why(whole, text)
+        assert len(blamed) == parts
         assert len(lines) == (100 + 99 + 2 if text == "origin" else parts)
     lines.clear()
     gone, still = left(job.archive, "a", 100, "8958 tokens left", [])
