@@ -1,25 +1,34 @@
 """What is checked of a batch before anything is started, beyond what its file says of itself: all
 problems at once.
 
-Models (their provider, mode, key, packages and price, or what their script says) and the archive.
-That what the file names is there (workspaces, scripts, tools) is checked when it is loaded.
+Models (their provider, mode, key, packages and price, or what their script says), the archive, and
+what this machine must have where it does the work: secrets, sandboxes, MCP servers' programs. That
+what the file names is there (workspaces, scripts, tools) is checked when it is loaded.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
 from runtime.base.roles import EVERY, Role, Roles, own_roles
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
+from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
 from runtime.tools.environment import named_secrets
+from runtime.tools.startable import faults as server_faults
+
+_ServerFaults = Callable[[str], tuple[tuple[Location, str], ...]]
+"""What is wrong with a server, which is given as JSON: each with its key."""
 
 _REMEMBERED = 4_096
-"""Models that are asked about once, each with its options: jobs may have a seed each."""
+"""Models that are asked about once, each with its options: jobs may have a seed each. And MCP
+servers.
+"""
 
 _BUCKET = "s3://"
 
@@ -49,6 +58,7 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
     fault = _store_fault(store, loaded) if store is not None else None
     # Many jobs name few models, and the first check of one imports litellm.
     checked: dict[str, list[str]] = {}
+    servers = lru_cache(_REMEMBERED)(_server_faults)
     for index, job in enumerate(loaded.batch.jobs):
         for model, at in _models(index, job, problems):
             # Of what is no file nothing is read: it may be a pipe.
@@ -67,6 +77,7 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
             _check_hands(job.writable, index, problems)
         if Role.TOOLS in here:
             _check_secrets(job, index, problems)
+            _check_servers(job, index, problems, servers)
     problems.raise_if_any()
     if fault is not None:
         raise fault
@@ -136,6 +147,19 @@ def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
         named_secrets(job.secrets, os.environ)
     except ValueError as error:
         problems.add(("jobs", index, "secrets") if own else ("defaults", "secrets"), str(error))
+
+
+def _server_faults(server: str) -> tuple[tuple[Location, str], ...]:
+    return tuple(server_faults(ServerSpec.model_validate_json(server), os.environ))
+
+
+def _check_servers(job: JobSpec, index: int, problems: Problems, faults: _ServerFaults) -> None:
+    """See that the job's MCP servers can be started: without one it would go on, and be told."""
+    own = problems.has(("jobs", index, "mcp"))
+    at: Location = ("jobs", index, "mcp") if own else ("defaults", "mcp")
+    for server in job.mcp:
+        for key, text in faults(server.model_dump_json()):
+            problems.add((*at, server.name, *key), text)
 
 
 def _faults(model: ModelSettings, form: str, *, elsewhere: bool) -> list[str]:

@@ -25,6 +25,7 @@ from runtime.tools.frames import Broken as BrokenFrame
 from runtime.tools.frames import Channel
 from runtime.tools.schemas import bounded_line
 from runtime.tools.session import Broken, NotOffered, Session, connected, wrong_arguments
+from runtime.tools.startable import missing
 
 CONNECT_SECONDS = 60.0
 MEMORY = 2 << 30
@@ -73,9 +74,8 @@ class _Child:
 
     async def _hold(self) -> None:
         """Keep the connection until it is over."""
-        wanted = (*self._spec.env, *([self._spec.token] if self._spec.token else []))
-        if missing := [name for name in wanted if name not in os.environ]:
-            raise LookupError(f"the worker's environment has no {', '.join(missing)}")
+        if unset := missing(self._spec, os.environ):
+            raise LookupError(f"the worker's environment has no {', '.join(unset)}")
         holding = connected(self._spec)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

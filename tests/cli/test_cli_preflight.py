@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from runtime.base.errors import InputError
+from runtime.base.quoted import shown
+from runtime.base.roles import Role
 from runtime.base.spec.models import Budget, ModelSettings
-from runtime.client.preflight import check_model
+from runtime.client.preflight import check, check_model
+from runtime.jobsfile.load import load
 from tests.cli.command_line import ROOT, CommandLine, Done, script
 
 ENDPOINT = "name: hosted_vllm/my-model, api_base: 'http://127.0.0.1:9/v1'"
@@ -282,6 +285,65 @@ def test_a_script_that_says_nothing_is_a_problem_of_the_file(
         check_model(ModelSettings(name=f"scripted/{own_cli.path / name}"), "tool", Budget())
     own_cli.write(name, "respond = print" if name.endswith(".py") else "[]")
     assert own_cli("run", file, "--dry-run").code == 0
+
+
+def test_a_server_that_cannot_be_started_is_told(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its program, its directory and its variables, each on its line, for all jobs that have it of
+    the defaults once; nothing is started. Where others do the work of tools, they have them.
+    """
+    monkeypatch.setenv("PRESENT", "x")
+    own_cli.write("a.yaml", script("finish(1)"))
+    own_cli.write("plain", "no program")
+    own_cli.write("bin/server", "#!/bin/sh\n").chmod(0o700)
+    servers = "\n".join(
+        [
+            "    none: {command: [/no/such/program]}",
+            "    nowhere: {command: [no-such-program]}",
+            "    plain: {command: [./plain]}",
+            "    below: {command: [server], directory: bin}",
+            "    lost: {command: [cat], directory: lost}",
+            "    unset: {command: [cat], env: [PRESENT, ABSENT]}",
+            "    token: {url: 'http://127.0.0.1:9/', token: ABSENT}",
+            "    good: {command: [./server], directory: bin, env: [PRESENT]}",
+        ]
+    )
+    head = "defaults:\n  workspace: .\n  model: scripted/a.yaml\n  mcp:\n"
+    jobs = "\njobs:\n  - {id: a, goal: g}\n  - {id: b, goal: g, mcp: {own: {command: [nil]}}}\n"
+    file = own_cli.write("jobs.yaml", head + servers + jobs)
+    done = own_cli("run", file)
+    lost = shown(str(own_cli.path / "lost"))
+    absent = "set ABSENT in the environment of this command"
+    assert (done.code, done.out) == (2, "")
+    assert done.err.replace(f"{file}", "jobs.yaml").splitlines() == [
+        (
+            "error: jobs.yaml:5: defaults.mcp.none.command[0]: expected a program, got"
+            " '/no/such/program', which is none"
+        ),
+        (
+            "jobs.yaml:6: defaults.mcp.nowhere.command[0]: expected a program, got"
+            " 'no-such-program', which is in no directory of PATH"
+        ),
+        (
+            "jobs.yaml:7: defaults.mcp.plain.command[0]: expected a program, got './plain', which"
+            " may not be run"
+        ),
+        (
+            "jobs.yaml:8: defaults.mcp.below.command[0]: expected a program, got 'server', which is"
+            " in no directory of PATH"
+        ),
+        f"jobs.yaml:9: defaults.mcp.lost.directory: no such directory: {lost}",
+        f"jobs.yaml:10: defaults.mcp.unset.env[1]: {absent}",
+        f"jobs.yaml:11: defaults.mcp.token.token: {absent}",
+        (
+            "jobs.yaml:15: jobs[1].mcp.own.command[0]: expected a program, got 'nil', which is in"
+            " no directory of PATH"
+        ),
+    ]
+    assert not own_cli.home.exists()
+    assert own_cli("run", file, "--dry-run") == done
+    assert check(load(file), None, frozenset({Role.MODELS})) == []
 
 
 def test_a_workspace_must_be_readable(own_cli: CommandLine) -> None:

@@ -123,7 +123,7 @@ def test_a_job_outlives_its_servers(cli: CommandLine) -> None:
         "told.append(bad.echo(text='well'))"
     )
     cli.write("a.json", script(code, "finish(told)"))
-    servers = f"bad: {{command: {HOSTILE}}}, gone: {{command: [/no/such/program]}}"
+    servers = f"bad: {{command: {HOSTILE}}}, gone: {{command: ['false']}}"
     jobs = cli.jobs(f"id: a, model: scripted/a.json, mcp: {{{servers}}}", batch="outlives")
     # In a process of its own: its worker's warnings go to its standard error.
     done = cli.finished(cli.start("run", jobs, "--json"))
