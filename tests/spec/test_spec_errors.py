@@ -341,6 +341,20 @@ def test_limits_that_no_job_is_under_among_many(refuse: Refuse) -> None:
     ]
 
 
+def test_no_command_has_a_nul_character(refuse: Refuse) -> None:
+    """The system takes none: a job would begin, and nobody be told of an end."""
+    text = (
+        'on_finish: {command: "a\\0b"}\njobs:\n- id: a\n  goal: g\n  model: x\n'
+        '  workspace: {setup: "a\\0b"}\n  mcp: {docs: {command: [cat, "\\0"]}}\n'
+    )
+    told = "expected a command without NUL characters, got"
+    assert refuse(text).splitlines() == [
+        f"jobs.yaml:1: on_finish.command: {told} 'a\\x00b'",
+        f"jobs.yaml:6: jobs[0].workspace.setup: {told} 'a\\x00b'",
+        f"jobs.yaml:7: jobs[0].mcp.docs.command[1]: {told} '\\x00'",
+    ]
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

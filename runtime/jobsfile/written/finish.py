@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from runtime.base.spec.finish import VARIABLE
 from runtime.jobsfile.written.base import Written
+from runtime.jobsfile.written.patterns import COMMAND_PATTERN
 from runtime.jobsfile.written.secret_names import is_secret_name
 from runtime.jobsfile.written.values import Duration
 from runtime.jobsfile.written.wrong import wrong
@@ -21,6 +22,7 @@ class WrittenFinish(Written):
         default=None,
         min_length=1,
         max_length=4_096,
+        pattern=COMMAND_PATTERN,
         description=(
             "A shell command that a worker runs in the jobs file's directory. It gets what is told"
             " as JSON on stdin, the idempotency key in HOLDFAST_FINISH_KEY, and in"

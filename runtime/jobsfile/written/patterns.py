@@ -8,6 +8,8 @@ TARGET_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 MODEL_PATTERN = r"^\S(.*\S)?$"
 SERVER_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 URL_PATTERN = "^https?://"
+COMMAND_PATTERN = r"^[^\x00]*$"
+"""What the system takes for a program or an argument of one."""
 RULES = {
     VARIABLE_PATTERN: (
         "the name of an environment variable (letters, digits and '_', no digit first), without '$'"
@@ -16,5 +18,6 @@ RULES = {
     MODEL_PATTERN: "a model's name without spaces around it",
     SERVER_PATTERN: "a server's name (letters, digits and '_', a letter first, at most 40)",
     URL_PATTERN: "a URL that begins with http:// or https://",
+    COMMAND_PATTERN: "a command without NUL characters",
 }
 """What is expected of a text that does not fit a pattern."""

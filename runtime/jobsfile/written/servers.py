@@ -8,14 +8,16 @@ from pydantic import Field
 
 from runtime.base.spec.servers import DEFAULT_TIMEOUT
 from runtime.jobsfile.written.base import Written
-from runtime.jobsfile.written.patterns import URL_PATTERN, VARIABLE_PATTERN
+from runtime.jobsfile.written.patterns import COMMAND_PATTERN, URL_PATTERN, VARIABLE_PATTERN
 from runtime.jobsfile.written.values import Duration
 
 
 class WrittenServer(Written):
     """An MCP server: a command, or a URL."""
 
-    command: list[Annotated[str, Field(min_length=1, max_length=4_096)]] = Field(
+    command: list[
+        Annotated[str, Field(min_length=1, max_length=4_096, pattern=COMMAND_PATTERN)]
+    ] = Field(
         default=[],
         max_length=100,
         description=(

@@ -10,7 +10,7 @@ from runtime.base.quoted import shown
 from runtime.base.spec.models import DEFAULT_EXCLUDE
 from runtime.jobsfile.written.base import Written
 from runtime.jobsfile.written.bounds import MAX_PATTERNS, MAX_REDACTIONS, MAX_SETUP
-from runtime.jobsfile.written.patterns import VARIABLE_PATTERN
+from runtime.jobsfile.written.patterns import COMMAND_PATTERN, VARIABLE_PATTERN
 from runtime.jobsfile.written.wrong import wrong
 
 
@@ -41,6 +41,7 @@ class WrittenWorkspace(Written):
     setup: str = Field(
         default="",
         max_length=MAX_SETUP,
+        pattern=COMMAND_PATTERN,
         description=(
             "Shell commands that fill /env (for example: python3 -m venv /env && /env/bin/pip"
             " install pytest). They run once for equal inputs on a host, with network, before the"
