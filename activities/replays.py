@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
@@ -33,10 +35,40 @@ from runtime.base.values import ModelReply
 from runtime.projection.segments import SegmentKind
 from runtime.server.histories import backwards
 
-REASON = "holdfast replay "
-"""What the reason of a reset begins with that Holdfast asked for; the id of the order follows, up
-to a space.
-"""
+_REASON = re.compile(r"holdfast replay (\S*)(?: from statement (\d+))?")
+"""The reason of a reset that Holdfast asked for: with the id of the order, and where it begins."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """What the reason of a reset says of its order: the id, and the statement that it begins at, 0
+    where that is not said.
+    """
+
+    id: str
+    start: int = 0
+
+    @property
+    def reason(self) -> str:
+        """The reason as the server is told."""
+        return f"holdfast replay {self.id} from statement {self.start}"
+
+
+async def ordered_of_reset(client: Client, execution: WorkflowExecution) -> Ordered | None:
+    """What the reason says of the reset that made a run, the newest of its history; None for a run
+    that was reset by nobody, or by others.
+
+    Raises:
+        RPCError: if the server does not answer, or has no such run.
+    """
+    async for event in backwards(client, execution):
+        failed = event.workflow_task_failed_event_attributes
+        if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW:
+            # The first from the end is the newest: older ones were copied with the history before
+            # it.
+            told = _REASON.match(failed.failure.message)
+            return Ordered(told[1], int(told[2] or 0)) if told is not None else None
+    return None
 
 
 class ReplayActivities:
@@ -57,11 +89,13 @@ class ReplayActivities:
         """
         failpoint("replay.before_claim")
         archive = JobArchive(self._store, question.batch, question.job)
-        identity = await self._order_of_reset()
+        info = activity.info()
+        run = info.workflow_run_id or ""
+        reset = WorkflowExecution(workflow_id=info.workflow_id or "", run_id=run)
+        ordered = await ordered_of_reset(self._client, reset)
         order = None
-        if identity is not None:
-            run = activity.info().workflow_run_id or ""
-            claimed = await asyncio.to_thread(claim_replay, archive, identity, run)
+        if ordered is not None:
+            claimed = await asyncio.to_thread(claim_replay, archive, ordered.id, run)
             order = ReplayOrder.model_validate(claimed) if claimed is not None else None
         execution = await asyncio.to_thread(self._execution, question)
         failpoint("replay.after_claim")
@@ -75,25 +109,6 @@ class ReplayActivities:
             ArchiveError: if it cannot be read.
         """
         return await asyncio.to_thread(self._summary if question.summary else self._turn, question)
-
-    async def _order_of_reset(self) -> str | None:
-        """The id in the reason of the reset that made this run: the newest reset event that names
-        it.
-        """
-        info = activity.info()
-        execution = WorkflowExecution(
-            workflow_id=info.workflow_id or "", run_id=info.workflow_run_id or ""
-        )
-        async for event in backwards(self._client, execution):
-            failed = event.workflow_task_failed_event_attributes
-            if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW:
-                # The first from the end is the newest: older ones were copied with the history
-                # before it.
-                reason = failed.failure.message
-                return (
-                    reason.removeprefix(REASON).split(" ")[0] if reason.startswith(REASON) else None
-                )
-        return None
 
     def _execution(self, question: ClaimQuestion) -> dict[str, object] | None:
         """The recorded execution of the turn's statement, in the run that the turn's step is of."""

@@ -8,8 +8,10 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
 
+from activities.replays import ordered_of_reset
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, archive_id
 from runtime.archive.job import JobArchive
@@ -151,7 +153,7 @@ async def _plan_job(
         archive = JobArchive.of(control.store, key)
         turn = await asyncio.to_thread(archive.last_turn, description.run_id or "")
         # A run that has made no call may go on after the turns of another one.
-        turn = turn or _turns_before(await _order_of(control, description))
+        turn = turn or await _turns_before(control, description)
         return JobPlan(spec.id, Start.RESUMED, turn=turn)
     return JobPlan(spec.id, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
 
@@ -188,8 +190,14 @@ async def _order_of(control: Control, description: WorkflowExecutionDescription)
     raise ServerError(f"run {description.run_id} of workflow {description.id} has no history")
 
 
-def _turns_before(order: JobOrder) -> int:
+async def _turns_before(control: Control, description: WorkflowExecutionDescription) -> int:
     """The last turn that another run has of what this one goes on with."""
+    run = WorkflowExecution(workflow_id=description.id, run_id=description.run_id or "")
+    reset = await ordered_of_reset(control.client, run)
+    if reset is not None and reset.start:
+        # The run's own order is that of the one which it was made of.
+        return reset.start - 1
+    order = await _order_of(control, description)
     if order.origin is None:
         return 0
     replay, parent = order.origin.replay, order.origin.parent

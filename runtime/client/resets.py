@@ -30,7 +30,7 @@ from temporalio.exceptions import TerminatedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.record import ReplayOrder
-from activities.replays import REASON
+from activities.replays import Ordered
 from runtime.archive import keys
 from runtime.archive.gaps import check_turns
 from runtime.archive.job import JobArchive
@@ -96,7 +96,7 @@ async def reset(client: Client, store: ObjectStore, key: JobKey, order: ReplayOr
     request = ResetWorkflowExecutionRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecution(workflow_id=job_workflow_id(key), run_id=point.run),
-        reason=f"{REASON}{order.id} from statement {order.start}",
+        reason=Ordered(order.id, order.start).reason,
         workflow_task_finish_event_id=point.event,
         # It is sent again where no answer came: the same id is the same reset.
         request_id=order.id,

@@ -219,3 +219,17 @@ def ended(cli: CommandLine, ended_batch: dict[str, str], tmp_path: Path) -> str:
 def _oldest(cli: CommandLine, job: str) -> str:
     runs = cli("log", job, "--graph", "--json").json()["runs"]
     return str(runs[0]["run"])
+
+
+def test_a_run_says_where_a_replay_goes_on(cli: CommandLine) -> None:
+    """One that nobody has worked on yet: behind the turn before the statement to which it was taken
+    back, the last time.
+    """
+    cli.write("a.json", script("x = 1", "y = 2", "z = 3", "finish(x + y + z)"))
+    file = cli.jobs("id: a, model: scripted/a.json", batch="going-on")
+    assert cli("run", file).code == 0
+    for start, turn in ((3, 2), (2, 1)):
+        assert cli("replay", "going-on/a", "--from", str(start), "--detach").code == 0
+        planned = cli("run", file, "--dry-run")
+        assert (planned.code, planned.err) == (0, "")
+        assert planned.out.startswith(f"batch going-on: 1 resumed at turn {turn} (")
