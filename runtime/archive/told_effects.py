@@ -17,6 +17,9 @@ from runtime.base.values import Value
 
 _CHANGE = "change"
 
+HANDS = frozenset({"write", "edit", "move", "delete", "sh", "open"})
+"""The calls of no tool that change a workspace, but for those whose names have a dot."""
+
 
 class ToldDecision(Value):
     """A person's decision on a call: ``by`` whom and ``at`` which time (seconds since 1970),
@@ -98,7 +101,7 @@ def told_effects(
             effect=number,
             kind=str(effect["kind"]),
             name=str(effect["name"]),
-            path=effect.get("path"),
+            path=_path(effect),
             error=effect.get("error"),
             seconds=worked.get(number),
         )
@@ -115,6 +118,16 @@ def told_effects(
             words = f"what effect {number} came to is told in no known form"
             told = told.model_copy(update={"damaged": words})
         yield told
+
+
+def _path(effect: Mapping[str, Any]) -> str | None:
+    """The path of an effect. The record of a tool that works on the job's files has its name there,
+    which is told already.
+    """
+    path: str | None = effect.get("path")
+    name = effect["name"]
+    is_tool = effect["kind"] == _CHANGE and path == name and name not in HANDS
+    return None if is_tool else path
 
 
 def _decisions(named: Iterable[str], turn: int) -> Iterator[tuple[int, str]]:

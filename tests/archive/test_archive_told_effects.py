@@ -10,7 +10,8 @@ from runtime.archive import keys
 from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
-from runtime.archive.told_effects import ToldDecision, ToldEffect, told_effects
+from runtime.archive.told_effects import HANDS, ToldDecision, ToldEffect, told_effects
+from runtime.context.api import HAND_NAMES
 
 
 def told(value: dict[str, Any]) -> ToldEffect:
@@ -25,6 +26,16 @@ def test_of_a_change_it_tells_what_it_came_to() -> None:
     """Its paths, and of a command how it ended."""
     one = told({"changed": [["a", "M"]], "count": 1, "value": {"exit_code": 2, "stdout": ""}})
     assert (one.changed, one.count, one.exit_code, one.seconds) == ((("a", "M"),), 1, 2, None)
+
+
+def test_a_tool_on_the_files_of_a_job_is_told_once() -> None:
+    """Its record has the name as the path; a file or a command may be called as the call is."""
+    names = ("build", *sorted(HANDS))
+    effects = [{"kind": "change", "name": name, "path": name} for name in names]
+    archive = JobArchive(MemoryStore(), "b", "j")
+    told = told_effects(archive, "r", 1, {"effects": effects})
+    assert [one.path for one in told] == [None, *sorted(HANDS)]
+    assert HAND_NAMES | {"open"} == HANDS
 
 
 @pytest.mark.parametrize(
