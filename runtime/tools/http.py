@@ -30,6 +30,9 @@ BETWEEN = 1.0
 that it may be asked for again at once.
 """
 
+MOST_REDIRECTS = 3
+"""Of one message, within its server: to a slash at the end, and to HTTPS. More lead nowhere."""
+
 _HEX = rb"[0-9a-fA-F]"
 _FIRST = rb"\\u[dD][89abAB]" + _HEX + rb"{2}"
 _SECOND = rb"\\u[dD][c-fC-F]" + _HEX + rb"{2}"
@@ -56,7 +59,7 @@ class HttpClient(httpx2.AsyncClient):
     def __init__(
         self, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep, **how: Any
     ) -> None:
-        super().__init__(**how)
+        super().__init__(max_redirects=MOST_REDIRECTS, **how)
         # What is compressed is passed on as it is.
         self.headers["Accept-Encoding"] = "identity"
         self._pause = pause

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from temporalio.testing import ActivityEnvironment
 
 from activities import tools
@@ -16,7 +18,7 @@ from activities.contracts import ServersQuestion, ToolResult
 from activities.tools import ToolActivities
 from runtime.archive.stores import MemoryStore
 from runtime.base.spec.servers import ServerSpec
-from runtime.tools.http import BETWEEN, HttpClient
+from runtime.tools.http import BETWEEN, MOST_REDIRECTS, HttpClient
 from runtime.tools.stdio import MOST_BYTES
 from tests.eventually import eventually
 from tests.servers.hostile_http import WRONGS, HostileHttp, hostile_http
@@ -150,6 +152,22 @@ class Pieces(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
             yield piece
+
+
+async def test_a_server_that_leads_in_a_circle_is_followed_a_few_times() -> None:
+    """The package asks twice: its protocol has two beginnings."""
+    asked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(str(request.url))
+        return httpx2.Response(307, headers={"Location": asked[-1]})
+
+    url = "http://web.test/mcp"
+    async with HttpClient(transport=httpx2.MockTransport(answer)) as http:
+        with pytest.raises(BaseExceptionGroup):
+            async with Client(streamable_http_client(url, http_client=http)):
+                pass
+    assert asked == [url] * 2 * (1 + MOST_REDIRECTS)
 
 
 async def test_half_a_character_is_read_wherever_its_bytes_are_cut() -> None:
