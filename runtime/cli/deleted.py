@@ -33,6 +33,19 @@ def job_to_read(objects: ObjectStore, named: str) -> JobKey:
     return job
 
 
+def jobs_to_read(objects: ObjectStore, named: str) -> list[JobKey]:
+    """All jobs of the batch ``named``, or the job that it names.
+
+    Raises:
+        NotFound: as ``find_job``.
+    """
+    from runtime.archive.catalog import all_jobs
+
+    jobs = all_jobs(objects, named)
+    _read.update(dict.fromkeys(jobs, objects))
+    return jobs or [job_to_read(objects, named)]
+
+
 @contextmanager
 def reading() -> Iterator[None]:
     """A command, after which it is seen whether what it read is there still.

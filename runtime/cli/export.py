@@ -121,11 +121,11 @@ def command(
 
 
 def _inspect(objects: ObjectStore, name: str) -> None:
-    from runtime.archive.catalog import all_jobs, find_job
     from runtime.archive.inspect_log import inspect_log
+    from runtime.cli.deleted import jobs_to_read
 
     gaps: dict[JobKey, list[str]] = {}
-    for piece in inspect_log(objects, all_jobs(objects, name) or [find_job(objects, name)], gaps):
+    for piece in inspect_log(objects, jobs_to_read(objects, name), gaps):
         write(piece)
     for job, damaged in gaps.items():
         more = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
