@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_line import UNHURRIED, CommandLine, gated, script, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, Done, gated, script, wait_for
 from tests.cli.test_cli_json import compare_with_the_pinned
 
 
@@ -35,6 +35,8 @@ def test_jobs_are_held_pruned_copied_and_deleted(
             seen.setdefault(f"archive {arguments[0]}", []).append(document)
         return document
 
+    assert cli("archive", "hold") == Done(0, "no job is held\n", "")
+    assert cli("archive", "hold", "--json").json() == []
     (held,) = give("hold", "old/a", "--reason", "case 7", "--by", "legal")
     assert (held["job"], held["by"], held["reason"]) == ("old/a", "legal", "case 7")
     assert [one["job"] for one in give("hold")] == ["old/a"]

@@ -47,7 +47,10 @@ def command(
 
     if job is None:
         unreadable: list[str] = []
-        _tell(held_jobs(archive_to_read(store), unreadable), json)
+        held = held_jobs(archive_to_read(store), unreadable)
+        _tell(held, json)
+        if not (held or unreadable or json):
+            say("no job is held")
         for problem in unreadable:
             note(f"whether a job is held cannot be read: {problem} ('holdfast verify' tells more)")
         if unreadable:
