@@ -10,7 +10,8 @@ from uuid import UUID, uuid4
 from runtime.archive import keys
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.tombstones import deleted_jobs, tombstones_of
-from runtime.archive.stores import ObjectStore
+from runtime.archive.references import SHARED
+from runtime.archive.stores import ObjectStore, unmarked
 from runtime.base.digests import canonical_json
 from runtime.base.errors import InputError, NotFound, ObjectCorrupt, ObjectMissing
 from runtime.base.values import JobKey
@@ -35,6 +36,25 @@ def all_jobs(store: ObjectStore, batch: str | None = None) -> list[JobKey]:
         for job in _listed(store, batches)
         if job not in gone or any(store.list(f"{keys.job_prefix(job.batch, job.job)}/"))
     )
+
+
+def check_free(url: str) -> None:
+    """See that an archive can begin where none is: folders of something else would be jobs of it.
+    What is left of an archive is none of these.
+
+    Raises:
+        InputError: if there are such, or the address is of no known kind.
+        ArchiveError: if the store cannot be read.
+    """
+    place = unmarked(url)
+    if place is None or next(place.list(f"{SHARED}"), None) is not None:
+        return
+    # Somebody else may have begun one there meanwhile.
+    if (others := all_jobs(place)) and unmarked(url) is not None:
+        raise InputError(
+            f"{url} holds something else than an archive, and {others[0]} would be one of its jobs:"
+            " name an empty place"
+        )
 
 
 def _listed(store: ObjectStore, batches: Iterable[str]) -> Iterator[JobKey]:

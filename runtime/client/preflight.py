@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+from runtime.archive.catalog import check_free
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
 from runtime.base.roles import EVERY, Role, Roles, own_roles
@@ -115,6 +116,9 @@ def _store_fault(store: str, loaded: Loaded) -> ArchiveError | InputError | None
     no fault of the file.
     """
     try:
+        # A bucket that does not answer is waited for once.
+        if not store.startswith(_BUCKET):
+            check_free(store)
         open_store(store)
     except (ArchiveError, InputError) as error:
         named = store == loaded.batch.store and loaded.problems.has(("store",))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import InputError
 from runtime.base.quoted import shown
 from runtime.base.roles import Role
@@ -284,6 +285,25 @@ def test_a_script_that_says_nothing_is_a_problem_of_the_file(
     with pytest.raises(InputError, match="--model: scripted model"):
         check_model(ModelSettings(name=f"scripted/{own_cli.path / name}"), "tool", Budget())
     own_cli.write(name, "respond = print" if name.endswith(".py") else "[]")
+    assert own_cli("run", file, "--dry-run").code == 0
+
+
+def test_no_archive_begins_in_the_midst_of_something_else(own_cli: CommandLine) -> None:
+    """Its folders would be jobs. What an archive has lost of its own is made again."""
+    own_cli.write("a.yaml", script("finish(1)"))
+    own_cli.write("project/src/package/x.py", "")
+    project = own_cli.path / "project"
+    told = (
+        "holds something else than an archive, and src/package would be one of its jobs: name an"
+        " empty place\n"
+    )
+    plain = own_cli.jobs("id: a, model: scripted/a.yaml", batch="midst")
+    done = own_cli("run", plain, "--store", project)
+    assert done == Done(2, "", f"error: {project} {told}")
+    file = own_cli.jobs("id: a, model: scripted/a.yaml", batch="midst", head="store: ./project")
+    assert own_cli("run", file) == Done(2, "", f"error: {file}:2: store: {project} {told}")
+    assert [one.name for one in project.iterdir()] == ["src"]
+    DirectoryStore(project).put_if_absent("_holdfast/id", b"left")
     assert own_cli("run", file, "--dry-run").code == 0
 
 

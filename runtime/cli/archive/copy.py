@@ -52,7 +52,7 @@ def command(
     --plain. Exit code 4 if an object of FROM is damaged, or named and not there, or TO has another;
     of what TO has already --compare alone sees that.
     """
-    from runtime.archive.catalog import known_archive_id
+    from runtime.archive.catalog import check_free, known_archive_id
     from runtime.archive.lifecycle.copying import copy_archive
     from runtime.archive.stores import is_encrypted, open_existing, overlap
 
@@ -65,7 +65,7 @@ def command(
     names = _jobs(objects, source, batch or ())
     # Before anything is made at TO: of what is encrypted with other keys nothing can be copied.
     known_archive_id(objects)
-    _check_free(to)
+    check_free(to)
     target = _target(to, objects, plain=plain)
 
     def tell(done: CopiedJob) -> None:
@@ -100,24 +100,6 @@ def _jobs(objects: ObjectStore, source: str, batches: Collection[str]) -> list[J
         if not any(name.batch == batch for name in names):
             raise NotFound(f"{source} has no job of a batch {batch!r}")
     return [name for name in names if not batches or name.batch in batches]
-
-
-def _check_free(url: str) -> None:
-    """See that the copy can begin where no archive is: folders of something else would be jobs of
-    it.
-
-    Raises:
-        InputError: if there are such.
-    """
-    from runtime.archive.catalog import all_jobs
-    from runtime.archive.stores import unmarked
-
-    place = unmarked(url)
-    if place is not None and (others := all_jobs(place)):
-        raise InputError(
-            f"{url} holds something else than an archive, and {others[0]} would be one of its jobs:"
-            " name an empty place"
-        )
 
 
 def _target(url: str, source: ObjectStore, *, plain: bool) -> ObjectStore:
