@@ -227,6 +227,8 @@ def _models(
     yield job.model, place("model")
     if job.summary_model is not None:
         yield job.summary_model, place("summary_model")
+    if job.spawn is not None and job.spawn.model is not None:
+        yield job.spawn.model, place("spawn", "model")
     for number, condenser in enumerate(job.condenser):
         if condenser.model is not None:
             rest = (number, "model") if len(job.condenser) > 1 else ("model",)

@@ -117,6 +117,28 @@ def test_a_model_of_the_defaults_is_named_there(own_cli: CommandLine) -> None:
     )
 
 
+def test_the_model_of_sub_jobs_is_checked_too(own_cli: CommandLine) -> None:
+    """Where the job names it, or the defaults: each sub-job would fail by it."""
+    own_cli.write("a.yaml", script("finish(1)"))
+    own_cli.write("none.yaml", "no: list")
+    jobs = "jobs: [{id: a, goal: g}, {id: b, goal: g, spawn: {model: scripted/none.yaml}}]\n"
+    head = "defaults:\n  workspace: .\n  model: scripted/a.yaml\n  spawn: {model: openai/gpt-5}\n"
+    file = own_cli.write("jobs.yaml", head + jobs)
+    done = own_cli("run", file)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines() == [
+        (
+            f"error: {file}:4: defaults.spawn.model: no key for openai: set OPENAI_API_KEY in the"
+            " environment of this command"
+        ),
+        (
+            f"{file}:5: jobs[1].spawn.model: scripted model {own_cli.path / 'none.yaml'}: a list of"
+            " replies is expected"
+        ),
+    ]
+    assert not own_cli.home.exists()
+
+
 def test_what_a_header_names_is_missed_before_anything_starts(
     own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
