@@ -26,7 +26,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.notices import Notice, find_notice, write_notice
 from runtime.archive.stores import ObjectStore
 from runtime.base.lifelines import ends_with
-from runtime.base.spec.finish import VARIABLE, masked_url
+from runtime.base.spec.finish import masked_url, url_of
 from runtime.tools.environment import tool_environment
 
 KEY_HEADER = "Idempotency-Key"
@@ -149,12 +149,9 @@ async def _post(notice: FinishNotice, webhook: str, body: bytes) -> None:
 
 def _url(webhook: str) -> str:
     """The webhook's URL, which the worker's environment may have."""
-    named = VARIABLE.fullmatch(webhook)
-    if named is None:
-        return webhook
-    url = os.environ.get(named["name"], "")
-    if not url.startswith(("http://", "https://")):
-        raise NotHeard(f"this worker's environment has no URL in {named['name']}")
+    url = url_of(webhook, os.environ)
+    if url is None:
+        raise NotHeard(f"this worker's environment has no URL in {webhook.strip('${}')}")
     return url
 
 

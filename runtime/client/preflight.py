@@ -16,6 +16,7 @@ from runtime.archive.catalog import check_free
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
 from runtime.base.roles import EVERY, Role, Roles, own_roles
+from runtime.base.spec.finish import OnFinish, url_of
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
 from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.load import Loaded
@@ -79,6 +80,8 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
         if Role.TOOLS in here:
             _check_secrets(job, index, problems)
             _check_servers(job, index, problems, servers)
+    if Role.TOOLS in here:
+        _check_finish(loaded.batch.on_finish, problems)
     problems.raise_if_any()
     if fault is not None:
         raise fault
@@ -151,6 +154,16 @@ def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
         named_secrets(job.secrets, os.environ)
     except ValueError as error:
         problems.add(("jobs", index, "secrets") if own else ("defaults", "secrets"), str(error))
+
+
+def _check_finish(told: OnFinish | None, problems: Problems) -> None:
+    """See that whoever is told of ends has an address."""
+    if told is None or told.webhook is None or url_of(told.webhook, os.environ) is not None:
+        return
+    name = told.webhook.strip("${}")
+    problems.add(
+        ("on_finish", "webhook"), f"set {name} to a URL in the environment of this command"
+    )
 
 
 def _server_faults(server: str) -> tuple[tuple[Location, str], ...]:

@@ -310,6 +310,23 @@ def test_a_script_that_says_nothing_is_a_problem_of_the_file(
     assert own_cli("run", file, "--dry-run").code == 0
 
 
+def test_whoever_is_told_of_ends_has_an_address(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A webhook whose variable is not set would hear of none of them."""
+    own_cli.write("a.yaml", script("finish(1)"))
+    head = "on_finish: {webhook: '${NIGHTLY_HOOK}'}"
+    file = own_cli.jobs("id: a, model: scripted/a.yaml", batch="hook", head=head)
+    told = "on_finish.webhook: set NIGHTLY_HOOK to a URL in the environment of this command"
+    for unset in (None, "", "hook.test/ended"):
+        if unset is not None:
+            monkeypatch.setenv("NIGHTLY_HOOK", unset)
+        assert own_cli("run", file) == Done(2, "", f"error: {file}:2: {told}\n")
+    assert check(load(file), None, frozenset({Role.MODELS})) == []
+    monkeypatch.setenv("NIGHTLY_HOOK", "http://127.0.0.1:9/")
+    assert own_cli("run", file, "--dry-run").code == 0
+
+
 def test_no_archive_begins_in_the_midst_of_something_else(own_cli: CommandLine) -> None:
     """Its folders would be jobs. What an archive has lost of its own is made again."""
     own_cli.write("a.yaml", script("finish(1)"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from urllib.parse import urlsplit
 
@@ -46,6 +47,15 @@ class OnFinish(BaseModel):
         if VARIABLE.fullmatch(self.webhook):
             return f"webhook {self.webhook}"
         return f"webhook {masked_url(self.webhook)}"
+
+
+def url_of(webhook: str, environment: Mapping[str, str]) -> str | None:
+    """A webhook's URL, which the worker's environment may have; None if it has none there."""
+    named = VARIABLE.fullmatch(webhook)
+    if named is None:
+        return webhook
+    url = environment.get(named["name"], "")
+    return url if url.startswith(("http://", "https://")) else None
 
 
 def masked_url(url: str) -> str:
