@@ -80,6 +80,8 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
         if Role.TOOLS in here:
             _check_secrets(job, index, problems)
             _check_servers(job, index, problems, servers)
+        if Role.READS in here:
+            notes |= dict.fromkeys(_unmasked(job))
     if Role.TOOLS in here:
         _check_finish(loaded.batch.on_finish, problems)
     problems.raise_if_any()
@@ -154,6 +156,15 @@ def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
         named_secrets(job.secrets, os.environ)
     except ValueError as error:
         problems.add(("jobs", index, "secrets") if own else ("defaults", "secrets"), str(error))
+
+
+def _unmasked(job: JobSpec) -> Iterator[str]:
+    """A note of each variable whose value is to be masked, and that is not set: it may be one that
+    others have, or misspelt.
+    """
+    for name in job.redact.env:
+        if name not in os.environ:
+            yield f"redact: {name} is not set in the environment of this command: it masks nothing"
 
 
 def _check_finish(told: OnFinish | None, problems: Problems) -> None:

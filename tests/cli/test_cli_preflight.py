@@ -327,6 +327,21 @@ def test_whoever_is_told_of_ends_has_an_address(
     assert own_cli("run", file, "--dry-run").code == 0
 
 
+def test_a_variable_that_masks_nothing_is_worth_a_note(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for all jobs: where its name is misspelt, the value goes to a provider."""
+    own_cli.write("a.yaml", script("finish(1)"))
+    redact = "model: scripted/a.yaml, redact: {env: [LOGIN_PIN]}"
+    loaded = load(own_cli.jobs(f"id: a, {redact}", f"id: b, {redact}", batch="masked"))
+    monkeypatch.delenv("LOGIN_PIN", raising=False)
+    told = "redact: LOGIN_PIN is not set in the environment of this command: it masks nothing"
+    assert check(loaded, None) == [told]
+    assert check(loaded, None, frozenset({Role.MODELS})) == []
+    monkeypatch.setenv("LOGIN_PIN", "1234")
+    assert check(loaded, None) == []
+
+
 def test_no_archive_begins_in_the_midst_of_something_else(own_cli: CommandLine) -> None:
     """Its folders would be jobs. What an archive has lost of its own is made again."""
     own_cli.write("a.yaml", script("finish(1)"))
