@@ -356,6 +356,8 @@ def test_no_archive_begins_in_the_midst_of_something_else(own_cli: CommandLine) 
     assert done == Done(2, "", f"error: {project} {told}")
     file = own_cli.jobs("id: a, model: scripted/a.yaml", batch="midst", head="store: ./project")
     assert own_cli("run", file) == Done(2, "", f"error: {file}:2: store: {project} {told}")
+    create = own_cli("archive", "create", project)
+    assert (create.code, create.err) == (2, done.err)
     assert [one.name for one in project.iterdir()] == ["src"]
     DirectoryStore(project).put_if_absent("_holdfast/id", b"left")
     assert own_cli("run", file, "--dry-run").code == 0

@@ -23,7 +23,9 @@ def command(
     it needs from then on. An archive that is not encrypted needs no making; 'archive copy' takes it
     over into one that is.
     """
+    from runtime.archive.catalog import check_free
     from runtime.archive.stores import create_encrypted
 
+    check_free(archive)
     create_encrypted(archive)
     say(f"{archive}: an archive whose objects are encrypted")
