@@ -31,6 +31,13 @@ def filled(usage: Usage, ours: Usage) -> Usage:
     return usage.model_copy(update={"prompt": prompt, "completion": completion, "reported": False})
 
 
+def at_least(usage: Usage, reply: int) -> Usage:
+    """``usage`` with no fewer tokens of the reply than were counted of it."""
+    if usage.completion >= reply:
+        return usage
+    return usage.model_copy(update={"completion": reply, "reported": False})
+
+
 def _thought(block: dict[str, Any]) -> str:
     """The readable text of a thinking block, or of a reasoning item's summary."""
     parts = [part for part in block.get("summary") or () if isinstance(part, dict)]

@@ -15,7 +15,7 @@ from datetime import timedelta
 from temporalio.exceptions import ApplicationError
 
 from activities._captured import CapturedCall
-from activities._counted import counted_usage, filled, reply_tokens
+from activities._counted import at_least, counted_usage, filled, reply_tokens
 from activities._cut_streams import is_cut
 from activities._failures import FailureKind
 from activities._litellm import cost_of
@@ -158,8 +158,8 @@ def used_by(
     ours = counted_usage(sum(segment.tokens for segment in layout), said)
     usage = filled(stated or ours, ours)
     # What is stated where a stream begins says nothing of what came after it.
-    if usage.completion < said and is_cut(captured):
-        usage = usage.model_copy(update={"completion": said, "reported": False})
+    if is_cut(captured):
+        usage = at_least(usage, said)
     return Failed(attempts=1, usage=usage, cost_usd=cost_of(options, usage))
 
 

@@ -17,7 +17,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities._answer import Answer, held_in_pieces, without_secrets
 from activities._captured import CapturedCall, SentRequest
-from activities._counted import counted_usage, filled, reply_tokens
+from activities._counted import at_least, counted_usage, filled, reply_tokens
 from activities._failed_attempts import (
     FailedAttempts,
     failed_attempts,
@@ -33,7 +33,7 @@ from activities._litellm import ask, cost_of, is_heard, price
 from activities._masked import masked_call
 from activities._options import ModelOptions, options_of
 from activities._prompts import Messages, Prompt, Tools, turn_prompt
-from activities._reported_usage import reported_by, tier_in, usage_of
+from activities._reported_usage import is_told_early, reported_by, tier_in, usage_of
 from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
@@ -436,6 +436,8 @@ class ModelTurn:
         tokens = reply_tokens(answer, call.encoding)
         ours = counted_usage(ready.tokens, tokens)
         usage = filled(reported_by(captured, answer.usage) or ours, ours)
+        if usage.completion < tokens and is_told_early(captured.content):
+            usage = at_least(usage, tokens)
         # Read once more: an attempt that was in flight at the beginning may have failed since.
         failed = self._attempts_before() if captured.temporal_attempt > 1 else FailedAttempts()
         new = NewStep.like(

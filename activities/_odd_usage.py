@@ -34,8 +34,14 @@ _LARGEST = 2.0**63
 _TOLD = re.compile(rb"\"(usage|usageMetadata)\"\s*:\s*[^\sn]|eval_count|\"message_(start|delta)\"")
 """A usage that is not null, or perhaps one that may not be."""
 
-_NEEDED = frozenset({"message", "message_delta"})
+_DELTA = "message_delta"
+_NEEDED = frozenset({"message", _DELTA})
 """What has to have a usage in Anthropic's protocol, by its type."""
+
+_REPLIED: dict[str, int] = {"output_tokens": 0}
+"""What stands in where such a stream ends: figures of the prompt would take the place of those with
+which it began.
+"""
 
 
 def readable_event(event: bytes) -> bytes:
@@ -74,13 +80,19 @@ def _replaced(value: Any, depth: int) -> bool:
     # A reply's own JSON may have such names, deep down in its arguments.
     if not isinstance(value, dict) or depth > DEEPEST:
         return False
-    replaced = False
+    replaced, kind = False, str(value.get("type"))
+    if kind == "message" and "stop_reason" in value and "usage" not in value:
+        value["usage"], replaced = _NOTHING["usage"], True
     for name, part in value.items():
         if name in _NOTHING:
-            missing = part is None and str(value.get("type")) in _NEEDED
+            if kind == _DELTA and isinstance(part, dict) and None in part.values():
+                # litellm takes one for a figure, in place of that of the beginning.
+                part = {count: figure for count, figure in part.items() if figure is not None}
+                value[name], replaced = part, True
+            missing = part is None and kind in _NEEDED
             # OpenAI's Responses have all counts.
             if missing or not _is_plain(part, blanks=value.get("object") != "response"):
-                value[name], replaced = _NOTHING[name], True
+                value[name], replaced = _REPLIED if kind == _DELTA else _NOTHING[name], True
         elif name in _BESIDE:
             if part is not None and not _is_whole(part):
                 value[name], replaced = 0, True

@@ -120,6 +120,17 @@ def usage_in(body: bytes) -> Usage | None:
     return _made_of(prompt, completion, max(read, cached), written, thoughts)
 
 
+def is_told_early(body: bytes) -> bool:
+    """Whether a stream of Anthropic's messages says what its reply used where it begins alone, when
+    nothing of it was written.
+    """
+    said = [value for value in _documents(body) if isinstance(value, dict)]
+    ends = [value for value in said if value.get("type") == "message_delta"]
+    told = (usage.get("output_tokens") for value in ends for usage in _usages(value, 0))
+    begins = any(value.get("type") == "message_start" for value in said)
+    return begins and not any(figure for figure in told if _is_count(figure))
+
+
 def _made_of(prompt: int, completion: int, read: int, written: int, thoughts: int) -> Usage:
     """The usage with these figures.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from gateway import Gateway, job_at
 from model_calls import (
     RUN,
     START,
@@ -30,7 +31,8 @@ from runtime.base.values import Usage
 from runtime.context.sub_job_end import SubJobEnd
 from runtime.job.ledger import Ledger
 from runtime.job.sub_jobs import SubJob
-from tests.servers.provider_server import Policy, ProviderServer
+from tests.servers.anthropic_server import AnthropicProtocol
+from tests.servers.provider_server import Policy, ProviderServer, ServerReply
 
 COUNTED = Usage(prompt=sum(s.tokens for s in START), completion=2, reported=False)
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
@@ -140,6 +142,60 @@ async def test_a_stream_that_tells_no_usage_is_archived_to_its_end() -> None:
         assert (await job.take_turn()).usage.reported is False
     assert server.exchanges[0].response.endswith(b'{"type": "message_stop"}\n\n')
     assert job.archive.wire_response(RUN, 1) == server.exchanges[0].response
+
+
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize(
+    "end", [{}, {"usage": None}, *({"usage": {"output_tokens": n}} for n in (0, None, "9", 1.5))]
+)
+async def test_what_a_streams_end_does_not_tell_is_counted(end: dict[str, Any]) -> None:
+    """Where it begins it states the usage of a reply of a token: a reply of any length was booked
+    as that. What it states of the prompt there holds.
+    """
+    text = "Hello there. " * 50
+    begin = {"id": "m", "type": "message", "role": "assistant", "content": [], "model": "m"}
+    begin |= {"usage": {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 1}}
+    delta = {"type": "text_delta", "text": text}
+    block = {"type": "content_block_start", "index": 0}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": begin},
+        {**block, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, **end},
+        {"type": "message_stop"},
+    ]
+    lines = (f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
+    async with Gateway("".join(lines).encode(), "text/event-stream") as address:
+        reply = await job_at(address, "anthropic/claude-sonnet-4-5").take_turn()
+    assert reply.text == text
+    counted = Usage(prompt=1000, completion=reply.tokens, cache_read=900, reported=False)
+    assert reply.usage == counted
+
+
+@pytest.mark.usefixtures("litellm")
+async def test_a_figure_that_is_null_takes_nothing_back() -> None:
+    """Where a stream ends, a figure of the prompt may be null: it stands where it begins."""
+    server = anthropic_server(lambda _m, _n: {"text": "Hello."})
+    async with server.serving():
+        await Job(model_at(server)).take_turn()
+        (exchange,) = server.exchanges
+    body = exchange.response.replace(
+        b'"usage": {"output_tokens": 1}}', b'"usage": {"input_tokens": null, "output_tokens": 7}}'
+    )
+    assert body != exchange.response
+    async with Gateway(body, "text/event-stream") as address:
+        reply = await job_at(address, "anthropic/claude-sonnet-4-5").take_turn()
+    assert reply.usage == Usage(prompt=1000, completion=7, cache_read=600, cache_write=300)
+
+
+@pytest.mark.usefixtures("litellm")
+async def test_a_whole_reply_that_tells_no_usage_is_read() -> None:
+    """It is paid for; as where it is null, what it used is counted."""
+    body = AnthropicProtocol().whole(ServerReply(text="Hello."), {"model": "m"}, 1)
+    del body["usage"]
+    async with Gateway(json.dumps(body).encode()) as address:
+        reply = await job_at(address, "anthropic/claude-sonnet-4-5").take_turn()
+    assert (reply.text, reply.usage) == ("Hello.", COUNTED)
 
 
 @pytest.mark.parametrize(
