@@ -95,7 +95,7 @@ def _capturing(captured: CapturedCall) -> aiohttp.ClientMiddlewareType:
             await _read(response, captured)
             # aiohttp reads a body once, which was done here; litellm asks the response for it
             # again.
-            response._body = captured.content
+            response._body = captured.said
             kind = response.headers.get("content-type", "")
             if plain_type(kind) != kind:
                 response.get_encoding = lambda: "utf-8"  # type: ignore[method-assign]

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from activities._answer import AnswerBuilder
+from activities._charsets import MARK
 from activities._secrets import Secrets
 from activities._unpacked import Garbled, Unpacked
 from runtime.archive.forms import Capture, Chunk
@@ -312,6 +313,11 @@ class CapturedCall:
         none; cut where it broke off.
         """
         return self.body if self._unpacked is None else bytes(self._unpacked.content)
+
+    @property
+    def said(self) -> bytes:
+        """The content without a byte order mark."""
+        return self.content.removeprefix(MARK)
 
     @property
     def content_type(self) -> str:

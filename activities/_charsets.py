@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+MARK = b"\xef\xbb\xbf"
+"""A byte order mark, by which litellm does not see what stands behind it."""
+
 _BELIEVED = frozenset(
     {
         *("utf-8", "utf8", "us-ascii", "ascii", "utf-16", "utf-16le", "utf-16be"),

@@ -65,7 +65,7 @@ def is_none(captured: CapturedCall) -> bool:
     """Whether the response is no stream at all: neither of events nor of JSON objects, one behind
     the other or in an array. What is packed in binary may be one.
     """
-    content = captured.content.lstrip()
+    content = captured.said.lstrip()
     if captured.has_events or _EVENTS.match(content) or b"\0" in content:
         return False
     return not (_OBJECTS.match(content) or _object_in(content.partition(b"\n")[0]))

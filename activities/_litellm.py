@@ -195,7 +195,7 @@ def _is_silent(captured: CapturedCall) -> bool:
     """
     if not is_whole(captured):
         return False
-    response = response_in(captured.content)
+    response = response_in(captured.said)
     return response is not None and not response["output"] and response.get("error") is None
 
 
@@ -219,13 +219,13 @@ async def _reread(
     if not is_whole(captured):
         if is_none(captured):
             captured.failure = (
-                _torn() if captured.content.lstrip()[:1] == b"{" else unread(captured)
+                _torn() if captured.said.lstrip()[:1] == b"{" else unread(captured)
             )
             raise captured.failure
         return streamed
     builder = AnswerBuilder(captured.turn)
-    spared = without_odd_usage(captured.content)
-    token = played.set(captured.content if spared is None else spared)
+    spared = without_odd_usage(captured.said)
+    token = played.set(captured.said if spared is None else spared)
     # It is a call of ours still: what litellm does in those for nobody, and what it makes of long
     # texts, is left out.
     call = current.set(captured)
@@ -250,13 +250,13 @@ def _torn() -> StreamBroken:
 
 def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) -> Answer:
     """``answer`` with what litellm drops from the bytes that were received."""
-    response = response_in(captured.content)
+    response = response_in(captured.said)
     if response is not None:
         builder = AnswerBuilder(captured.turn)
         builder.add_response(as_chat(response))
         return replace(builder.answer(), usage=answer.usage)
     if captured.succeeded:
-        answer = replace(answer, response_id=id_in(captured.content, answer.response_id))
+        answer = replace(answer, response_id=id_in(captured.said, answer.response_id))
     return (
         replace(answer, refusal=answer.refusal or refusal_in(captured.content))
         if options.stream

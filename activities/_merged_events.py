@@ -18,10 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from activities._charsets import MARK
 from activities._odd_usage import readable_event
-
-_MARK = b"\xef\xbb\xbf"
-"""A byte order mark, by which litellm does not see the event behind it."""
 
 MOST_HELD = 64 * 1024
 """Bytes that are held, of events that are put together; and of one that has not ended, behind which
@@ -95,7 +93,7 @@ class MergedEvents:
     def feed(self, data: bytes) -> bytes:
         """What goes on now that ``data`` has come; nothing while what follows may belong to it."""
         if not self._begun:
-            data, self._begun = data.removeprefix(_MARK), True
+            data, self._begun = data.removeprefix(MARK), True
         # Where lines end otherwise, it is none of the three protocols.
         self._passes = self._passes or b"\r" in data or len(self._rest) > MOST_HELD
         if self._passes:

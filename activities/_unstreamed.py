@@ -77,7 +77,7 @@ def is_whole(captured: CapturedCall) -> bool:
 
     One of several lines is a stream of them.
     """
-    return captured.succeeded and isinstance(_object_in(captured.content), dict)
+    return captured.succeeded and isinstance(_object_in(captured.said), dict)
 
 
 def fault_in(captured: CapturedCall) -> Exception | None:
@@ -86,7 +86,7 @@ def fault_in(captured: CapturedCall) -> Exception | None:
     """
     if not captured.succeeded:
         return None
-    body = captured.content
+    body = captured.said
     if not body.strip():
         return EmptyResponse(f"the response had status {captured.status} and no content")
     if any(last in body for last in _LAST) and all(
@@ -103,7 +103,7 @@ def fault_in(captured: CapturedCall) -> Exception | None:
 
 def unread(captured: CapturedCall) -> NotAModel:
     """The fault of a response that no reply was found in."""
-    text = " ".join(captured.content[:_MOST_READ].decode("utf-8", "replace").split())
+    text = " ".join(captured.said[:_MOST_READ].decode("utf-8", "replace").split())
     return NotAModel(f"the response is no reply of a model: {_short(text)}")
 
 

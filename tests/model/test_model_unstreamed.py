@@ -169,6 +169,21 @@ async def test_a_response_without_a_header_is_looked_at_as_others_are(
     assert (failed.value.type, failed.value.message) == (kind, words)
 
 
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "aiohttp_openai/gpt-4o", "openai/gpt-5-codex"])
+@STREAMING
+async def test_a_byte_order_mark_hides_no_whole_reply(name: str, stream: bool) -> None:
+    """It was the model's empty reply, or one that could not be read, each time that it was paid."""
+    make = responses_server if "codex" in name else openai_server
+    body = b"\xef\xbb\xbf" + whole(make, REPLY)
+    async with Gateway(body) as address:
+        job = job_at(address, name, stream=stream)
+        reply = await job.take_turn()
+    assert (reply.text, reply.tool_calls[0].name) == (REPLY.text, "python")
+    assert reply.response_id
+    assert reply.usage.reported
+    assert job.archive.wire_response(RUN, 1) == body
+
+
 CUT = "the response is no JSON that can be read: it may have been cut off"
 
 
