@@ -19,7 +19,7 @@ from activities._causes import causes_of
 from activities._charsets import plain_type
 from activities._packages import package_missing
 from activities._unpacked import Garbled
-from activities._unstreamed import EmptyResponse, ErrorReply, NotAModel, fault_in
+from activities._unstreamed import EmptyResponse, ErrorReply, NotAModel, TornReply, fault_in
 from runtime.history.condensers.window_errors import is_window_error
 
 MOST_WORDS = 2_000
@@ -149,7 +149,7 @@ def _kind(cause: Exception, words: str, captured: CapturedCall) -> FailureKind:
         return FailureKind.PACKAGE
     if isinstance(failure, Silence):
         return FailureKind.TIMEOUT
-    if isinstance(failure, StreamBroken | TooLarge | Garbled | EmptyResponse):
+    if isinstance(failure, StreamBroken | TooLarge | Garbled | EmptyResponse | TornReply):
         return FailureKind.BROKEN
     if _is_unsendable(cause, captured):
         return FailureKind.AUTHENTICATION

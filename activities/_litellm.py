@@ -164,7 +164,7 @@ def _is_answered(captured: CapturedCall, options: ModelOptions, error: Exception
     failed by what that says.
     """
     if (
-        is_whole(captured)
+        captured.succeeded
         and not options.stream
         and _is_litellms_own(error)
         and not _is_silent(captured)
@@ -208,7 +208,7 @@ async def _reread(
 
     Raises:
         NotAModel: what came is no reply.
-        StreamBroken: it is half of one.
+        TornReply: it is half of one.
         ErrorReply: it says that the call failed.
     """
     captured.failure = fault_in(captured)
@@ -218,9 +218,7 @@ async def _reread(
         return streamed
     if not is_whole(captured):
         if is_none(captured):
-            captured.failure = (
-                _torn() if captured.said.lstrip()[:1] == b"{" else unread(captured)
-            )
+            captured.failure = unread(captured)
             raise captured.failure
         return streamed
     builder = AnswerBuilder(captured.turn)
@@ -242,10 +240,6 @@ async def _reread(
         captured.failure = unread(captured)
         raise captured.failure
     return builder
-
-
-def _torn() -> StreamBroken:
-    return StreamBroken("the response is no JSON that can be read: it may have been cut off")
 
 
 def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) -> Answer:

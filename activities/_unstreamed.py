@@ -58,6 +58,10 @@ class EmptyResponse(Exception):
     """A response of success without a byte, or a stream that ends and told nothing."""
 
 
+class TornReply(Exception):
+    """A response of success that is JSON as far as it came."""
+
+
 played: ContextVar[bytes | None] = ContextVar("holdfast_played_response", default=None)
 """A captured response: while it is set, the wire answers a model call with it, and asks nobody."""
 
@@ -101,8 +105,14 @@ def fault_in(captured: CapturedCall) -> Exception | None:
     return None if error is None else ErrorReply(error)
 
 
-def unread(captured: CapturedCall) -> NotAModel:
+def unread(captured: CapturedCall) -> NotAModel | TornReply | ErrorReply:
     """The fault of a response that no reply was found in."""
+    value = _object_in(captured.said)
+    if value is None and captured.said.lstrip().startswith(b"{"):
+        return TornReply("the response is no JSON that can be read: it may have been cut off")
+    # Beside what is no whole reply it says why.
+    if (error := error_told(value)) is not None:
+        return ErrorReply(error)
     text = " ".join(captured.said[:_MOST_READ].decode("utf-8", "replace").split())
     return NotAModel(f"the response is no reply of a model: {_short(text)}")
 
@@ -118,9 +128,15 @@ def _object_in(body: bytes) -> Any:
 
 def _error_in(value: Any) -> str | None:
     """The message of an object that says nothing but that there was an error."""
+    # One that stands beside a reply says nothing.
+    beside = isinstance(value, dict) and any(map(value.get, ("choices", "output", "content")))
+    return None if beside else error_told(value)
+
+
+def error_told(value: Any) -> str | None:
+    """The message of an object's error; one that is null is none."""
     error = value.get("error") if isinstance(value, dict) else None
-    # An ``error`` that is null, or that stands beside a reply, says nothing.
-    if not error or value.get("choices") or value.get("output") or value.get("content"):
+    if not error:
         return None
     message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) and message else json.dumps(error)[:MOST_QUOTED]

@@ -184,10 +184,29 @@ async def test_a_byte_order_mark_hides_no_whole_reply(name: str, stream: bool) -
     assert job.archive.wire_response(RUN, 1) == body
 
 
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "hosted_vllm/some-model"])
+async def test_an_error_beside_what_litellm_does_not_read_is_told(name: str) -> None:
+    """A gateway that answers so when the provider behind it fails, with what there was of the
+    reply: the job was ended by it, and told of the beginning of the JSON.
+    """
+    said = json.loads(whole(openai_server, REPLY))
+    body = json.dumps({**said, "error": {"message": "The provider is away.", "code": 502}})
+    async with Gateway(body.encode()) as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, name).take_turn()
+    assert (failed.value.type, failed.value.non_retryable, failed.value.message) == (
+        "ServerError",
+        False,
+        "The provider is away.",
+    )
+
+
 CUT = "the response is no JSON that can be read: it may have been cut off"
 
 
-@pytest.mark.parametrize("name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize(
+    "name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5", "aiohttp_openai/gpt-4o"]
+)
 @pytest.mark.parametrize(
     ("body", "kind", "words"),
     [
@@ -202,7 +221,9 @@ CUT = "the response is no JSON that can be read: it may have been cut off"
 async def test_what_came_in_place_of_a_stream_and_is_no_reply_is_told(
     name: str, body: bytes, kind: str, words: str
 ) -> None:
-    """litellm reads an empty reply in it, which was executed."""
+    """litellm reads an empty reply in it, which was executed; or it fails in words of Python's, and
+    the call was made again and again.
+    """
     async with Gateway(body) as address:
         with pytest.raises(ApplicationError) as failed:
             await job_at(address, name).take_turn()
