@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from activities._captured import CapturedCall
-from activities._unstreamed import MOST_QUOTED, ErrorReply, is_whole
+from activities._unstreamed import MOST_QUOTED, ErrorReply, error_told, is_whole
 
 _LAST_EVENTS = rb"message_stop|response\.(completed|incomplete|failed)"
 
@@ -59,6 +59,18 @@ def error_in(captured: CapturedCall) -> ErrorReply | None:
     words = (inner if isinstance(inner, dict) else said).get("message") or inner
     text = words if isinstance(words, str) else told[1].decode("utf-8", "replace")
     return ErrorReply(text[:MOST_QUOTED] or "the stream has an event that is called an error")
+
+
+def error_words(captured: CapturedCall) -> str | None:
+    """What a stream says of the error that it ends with, in an event of that name or in its data:
+    litellm, which finds it, has words of its own beside those, or in their place.
+    """
+    if (named := error_in(captured)) is not None:
+        return str(named)
+    for line in reversed(captured.content.splitlines()):
+        if line.startswith(b"data:") and b'"error"' in line:
+            return error_told(_object_in(line.removeprefix(b"data:")))
+    return None
 
 
 def is_none(captured: CapturedCall) -> bool:

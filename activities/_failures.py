@@ -17,6 +17,7 @@ from temporalio.exceptions import ApplicationError
 from activities._captured import CapturedCall, Silence, TooLarge
 from activities._causes import causes_of
 from activities._charsets import plain_type
+from activities._cut_streams import error_words
 from activities._packages import package_missing
 from activities._unpacked import Garbled
 from activities._unstreamed import EmptyResponse, ErrorReply, NotAModel, TornReply, fault_in
@@ -197,6 +198,8 @@ def _words(cause: Exception, captured: CapturedCall) -> str:
         return str(failure) or type(failure).__name__
     if (package := _package(cause, captured)) is not None:
         return package
+    if captured.succeeded and (told := error_words(captured)):
+        return told
     text = str(getattr(cause, "message", None) or cause) or type(cause).__name__
     # Its names stand in front of each other where one of its errors was made of another.
     at = 0

@@ -104,6 +104,27 @@ async def test_an_error_in_a_stream_is_one_whatever_follows_it(name: str, body: 
     assert (failed.value.type, failed.value.non_retryable) == ("ServerError", False)
 
 
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("openai/gpt-4o", chat("Hel") + event({"error": "boom"}) + DONE),
+        ("openai/gpt-4o", chat("Hel") + event({"error": "boom", "error_type": "generation"})),
+        (
+            "anthropic/claude-sonnet-4-5",
+            messages(BEGUN, BLOCK, text("Hel"))
+            + event({"type": "error", "error": {"type": "api_error", "message": "boom"}}, "error"),
+        ),
+    ],
+    ids=["text", "text generation inference", "anthropic"],
+)
+async def test_an_error_in_a_stream_is_told_in_its_words(name: str, body: bytes) -> None:
+    """litellm has words of its own in their place, or beside them."""
+    async with Gateway(body, EVENTS) as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, name).take_turn()
+    assert (failed.value.type, failed.value.message) == ("ServerError", "boom")
+
+
 async def test_a_model_that_speaks_of_an_error_has_none() -> None:
     """What stands in a text is no line of the stream."""
     said = "\nevent: error\ndata: boom\n\nerror: boom"
