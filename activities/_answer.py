@@ -7,6 +7,7 @@ borders between thinking blocks), so the pieces are joined here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from typing import Any
 from activities._secrets import Secrets
 from runtime.base.digests import canonical_json
 from runtime.base.values import ToolCall
+from runtime.projection.replies import CUT_OFF
 
 MOST_BYTES = 768 * 1024
 """An answer larger than this is shortened: Temporal fails a workflow for ever on a value above 2
@@ -24,6 +26,14 @@ MiB.
 
 _MOST_BEFORE_ID = 16 * 1024
 """Bytes of a stream among which its reply's id is looked for: it stands in its first events."""
+
+_REASON = re.compile(rb"\"(?:finish|stop)_?reason\"\s*:\s*\"([^\"\\]+)\"", re.IGNORECASE)
+"""Why a reply ended, in the protocols' own fields; what stands in a text has other quotes."""
+
+_FAILED = frozenset({"error", "network_error", "abort", "timeout"})
+"""Reasons by which a server says that it did not get through with a reply: OpenRouter's and
+Cohere's, Zhipu's, vLLM's and SGLang's.
+"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,29 @@ def id_in(body: bytes, told: str) -> str:
             if (id := next(filter(None, map(_text, ids)), None)) is not None:
                 return _whole_characters(id)
     return ""
+
+
+def reason_in(body: bytes, told: str) -> str:
+    """Why a reply ended, as its provider says it, where that is one of the words for a reply that
+    had no room for more: litellm, by which it is ``told``, makes ``stop`` of those that it does not
+    know.
+    """
+    reason = _reason_said(body) if told == "stop" else told
+    return reason if reason in CUT_OFF else told
+
+
+def failed_by(body: bytes) -> str | None:
+    """The reason by which a reply's provider says that it failed, of which litellm makes ``stop``;
+    None if it does not.
+    """
+    reason = _reason_said(body)
+    return reason if reason.lower() in _FAILED else None
+
+
+def _reason_said(body: bytes) -> str:
+    """Why a reply ended, in its provider's word; empty where it has none."""
+    said = _REASON.findall(body)
+    return said[-1].decode("utf-8", "replace") if said else ""
 
 
 def held_in_pieces(body: bytes, secrets: Secrets) -> bool:

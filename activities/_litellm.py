@@ -22,9 +22,9 @@ from threading import Lock
 from typing import Any
 
 from activities import _scripted
-from activities._answer import Answer, AnswerBuilder, id_in, refusal_in
+from activities._answer import Answer, AnswerBuilder, failed_by, id_in, reason_in, refusal_in
 from activities._captured import CapturedCall, Silence, current
-from activities._cut_streams import error_in, is_cut, is_none
+from activities._cut_streams import error_in, error_words, is_cut, is_none
 from activities._failures import StreamBroken
 from activities._lent import Lent
 from activities._odd_usage import without_odd_usage
@@ -34,7 +34,7 @@ from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in
 from activities._script import replies_in
 from activities._short_errors import shorten_errors
-from activities._unstreamed import fault_in, is_whole, played, unread
+from activities._unstreamed import ErrorReply, fault_in, is_whole, played, unread
 from activities._wire import AsyncWire, SyncWire, Verify
 from runtime.base.collector import loading
 from runtime.base.digests import canonical_json
@@ -113,6 +113,7 @@ async def ask(
         if again is not None:
             captured.heard = builder = again
         elif not _is_answered(captured, options, error):
+            captured.failure = captured.failure or _failed(captured)
             raise
     finally:
         current.reset(token)
@@ -122,9 +123,25 @@ async def ask(
     if options.stream and (told := error_in(captured)) is not None:
         captured.failure = told
         raise told
+    if (failed := _failed(captured)) is not None:
+        captured.failure = failed
+        raise failed
     if builder.is_empty and captured.succeeded:
         builder = await _reread(lite, arguments, captured, builder)
     return _as_received(builder.answer(), options, captured)
+
+
+def _failed(captured: CapturedCall) -> Exception | None:
+    """Why a reply is none that its provider says has failed, in the reason by which it ended."""
+    reason = failed_by(captured.content) if captured.succeeded else None
+    if reason is None:
+        return None
+    words = error_words(captured)
+    return (
+        StreamBroken(f"the reply failed at its provider (it ended by {reason!r})")
+        if words is None
+        else ErrorReply(words)
+    )
 
 
 async def _hear(lite: Any, arguments: dict[str, Any], builder: AnswerBuilder) -> None:
@@ -250,7 +267,11 @@ def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) 
         builder.add_response(as_chat(response))
         return replace(builder.answer(), usage=answer.usage)
     if captured.succeeded:
-        answer = replace(answer, response_id=id_in(captured.said, answer.response_id))
+        answer = replace(
+            answer,
+            response_id=id_in(captured.said, answer.response_id),
+            finish_reason=reason_in(captured.content, answer.finish_reason),
+        )
     return (
         replace(answer, refusal=answer.refusal or refusal_in(captured.content))
         if options.stream
