@@ -7,13 +7,14 @@ received is captured before, byte by byte.
 
 Only what is known to be a piece of a text is merged, in three protocols: a chunk of OpenAI's chat
 completions, an event of Anthropic's messages, one of OpenAI's Responses API. Two events are one if
-all that they say besides is the same. Everything else goes on as it came, but for a usage that
-litellm cannot read (``_odd_usage``).
+all that they say besides is the same. Everything else goes on as it came, but for pings, and a
+usage that litellm cannot read (``_odd_usage``).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,11 @@ from activities._odd_usage import readable_event
 MOST_HELD = 64 * 1024
 """Bytes that are held, of events that are put together; and of one that has not ended, behind which
 a stream goes on as it comes.
+"""
+
+_PING = re.compile(rb"(event: ping\n)?data: \{ ?\"type\": ?\"ping\" ?\}\n\n")
+"""An event of Anthropic's that says nothing: before a stream's last event litellm takes it for that
+one, and reads no further.
 """
 
 _CHAT = ("content", "reasoning_content", "reasoning", "refusal")
@@ -112,6 +118,8 @@ class MergedEvents:
         return "".join(piece.text for piece in self._held)
 
     def _taken(self, event: bytes) -> Iterator[bytes]:
+        if _PING.fullmatch(event) is not None:
+            return
         event = readable_event(event)
         piece = _piece(event)
         if piece is None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from model_calls import (
+    RUN,
     Job,
     anthropic_server,
     attempt,
@@ -27,7 +28,8 @@ from activities._merged_events import MOST_HELD, MergedEvents
 from runtime.archive.container import unseal
 from runtime.archive.responses import read_response
 from tests.eventually import eventually
-from tests.servers.provider_server import PIECE
+from tests.servers.anthropic_server import AnthropicProtocol
+from tests.servers.provider_server import PIECE, ProviderServer
 
 TEXT = "A reply of some length, so that there is a middle. " * 40
 
@@ -220,6 +222,36 @@ def test_an_event_that_does_not_end_goes_on_as_it_comes() -> None:
     came = [merged.feed(part) for _ in range(4)]
     assert [len(one) // MOST_HELD for one in came] == [0, 0, 3, 1]
     assert merged.feed(chat(content="a")) == chat(content="a")
+
+
+PING = event({"type": "ping"}, "ping")
+
+
+@pytest.mark.parametrize("ping", [PING, b'data: {"type":"ping"}\n\n'])
+def test_pings_do_not_go_on(ping: bytes) -> None:
+    """Texts on both sides of one are one; what only speaks of pings is none."""
+    said = block("text_delta", "text", "ping"), event({"type": "ping", "of": 1}, "ping")
+    body = b"".join([ping, said[0], ping, said[0], ping, said[1], ping])
+    assert heard(handed_on(body, [])) == heard(b"".join([said[0], said[0], said[1]]))
+
+
+@pytest.mark.usefixtures("litellm")
+async def test_a_stream_with_pings_is_archived_to_its_end() -> None:
+    """litellm took the one before the last event for that, and read no further."""
+
+    class Pinging(AnthropicProtocol):
+        def endings(self, *args: Any) -> Iterator[bytes]:
+            for ending in super().endings(*args):
+                yield PING
+                yield ending
+
+    async with ProviderServer(Pinging(), lambda _m, _n: {"text": TEXT}).serving() as server:
+        job = Job(model_at(server))
+        for turn in range(1, 6):
+            assert (await job.take_turn()).text == TEXT
+            response = server.exchanges[-1].response
+            assert job.archive.wire_response(RUN, turn) == response
+            assert response.endswith(PING + event({"type": "message_stop"}, "message_stop"))
 
 
 @pytest.mark.slow
