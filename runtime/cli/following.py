@@ -17,7 +17,7 @@ from runtime.archive.texts import Explained
 from runtime.base.plurals import counted
 from runtime.base.values import JobKey
 from runtime.cli.differences import explained_in, lines_of
-from runtime.cli.exit_codes import DIFFERENCE, INTERRUPTED, exit_code
+from runtime.cli.exit_codes import DIFFERENCE, INTERRUPTED, SOME_FAILED, exit_code
 from runtime.cli.interrupts import Interrupts
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import PlainReporter, outcome_line, silence_line
@@ -67,7 +67,7 @@ class Result:
         order = self.started.order
         if order.mode is ReplayMode.REEXECUTE and order.then is AfterRecord.STOP:
             # Nothing differs, but what was not executed is not proven.
-            return 0 if self.whole else 1
+            return 0 if self.whole else exit_code([self.outcome.status]) or SOME_FAILED
         return exit_code([self.outcome.status])
 
 

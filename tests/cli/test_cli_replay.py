@@ -161,6 +161,13 @@ def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:
     assert budget.code == 3
 
 
+def test_a_record_that_a_budget_cuts_short(cli: CommandLine, job: str) -> None:
+    """Nothing differs, and the end is a budget's, as it is for ``run``."""
+    frozen = ("--mode", "reexecute", "--frozen")
+    done = cli("replay", job, "--from", "2", *frozen, "--budget", "turns=3")
+    assert (done.code, f"{job}: no divergence in 2 statements" in done.out) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
