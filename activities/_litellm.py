@@ -418,7 +418,8 @@ def _fixed(
 def _is_litellms_own(error: Exception) -> bool:
     """Whether an error says no more than that litellm did not get through with a response."""
     status = getattr(error, "status_code", None)
-    return not isinstance(status, int) or status >= 500
+    # It may have the status of success from the response itself.
+    return not (isinstance(status, int) and 400 <= status < 500)
 
 
 def _set_up() -> Any:

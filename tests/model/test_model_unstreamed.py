@@ -205,7 +205,11 @@ CUT = "the response is no JSON that can be read: it may have been cut off"
 
 
 @pytest.mark.parametrize(
-    "name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5", "aiohttp_openai/gpt-4o"]
+    "name",
+    [
+        *("openai/gpt-4o", "anthropic/claude-sonnet-4-5", "aiohttp_openai/gpt-4o"),
+        "openai/gpt-5-pro",
+    ],
 )
 @pytest.mark.parametrize(
     ("body", "kind", "words"),
