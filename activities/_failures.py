@@ -20,7 +20,14 @@ from activities._charsets import plain_type
 from activities._cut_streams import error_words
 from activities._packages import package_missing
 from activities._unpacked import Garbled
-from activities._unstreamed import EmptyResponse, ErrorReply, NotAModel, TornReply, fault_in
+from activities._unstreamed import (
+    EmptyResponse,
+    ErrorReply,
+    NotAModel,
+    TornReply,
+    fault_in,
+    first_in,
+)
 from runtime.history.condensers.window_errors import is_window_error
 
 MOST_WORDS = 2_000
@@ -235,11 +242,9 @@ def _said(captured: CapturedCall) -> str:
 
 def _code_in(captured: CapturedCall) -> str | int | None:
     """The provider's own code for the error, where its body has one."""
-    try:
-        error = json.loads(captured.content).get("error")
-        code = error.get("code") if isinstance(error, dict) else None
-    except (ValueError, AttributeError, RecursionError):
-        return None
+    value = first_in(captured.said)
+    error = value.get("error") if isinstance(value, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, str | int) else None
 
 

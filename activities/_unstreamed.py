@@ -101,7 +101,7 @@ def fault_in(captured: CapturedCall) -> Exception | None:
         "html" in captured.content_type.lower() and body.lstrip().startswith(b"<")
     ):
         return NotAModel(f"a web page answered, not a model: {_words_of(body[:_MOST_READ])}")
-    error = _error_in(_object_in(body))
+    error = _error_in(first_in(body))
     return None if error is None else ErrorReply(error)
 
 
@@ -124,6 +124,18 @@ def _object_in(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
+
+
+def first_in(body: bytes) -> Any:
+    """The object that a body of JSON is, or the first of a list or of lines of them."""
+    if (value := _object_in(body)) is not None or b'"error"' not in body:
+        return value
+    if body.lstrip().startswith(b"{"):
+        return _object_in(body.lstrip().partition(b"\n")[0])
+    with suppress(ValueError, RecursionError):
+        value = json.loads(body)
+        return value[0] if isinstance(value, list) and value else None
+    return None
 
 
 def _error_in(value: Any) -> str | None:

@@ -97,6 +97,8 @@ async def test_a_page_ends_the_call_with_its_words(make: Any, name: str, stream:
         (b"", "StreamBroken", False, "the response had status 200 and no content"),
         (b'{"error": {"message": "Upstream is busy."}}', "ServerError", False, "Upstream is busy."),
         (b'{"error": {"message": "Slow.", "code": 429}}', "RateLimitError", False, "Slow."),
+        (b'[{"error": {"message": "Slow.", "code": 429}}]', "RateLimitError", False, "Slow."),
+        (b'{"error": {"message": "Busy."}}\n{"error": {}}', "ServerError", False, "Busy."),
         (
             (
                 b'{"error": {"message": "This model\'s maximum context length is 8192 tokens.",'
@@ -107,13 +109,13 @@ async def test_a_page_ends_the_call_with_its_words(make: Any, name: str, stream:
             "This model's maximum context length is 8192 tokens.",
         ),
     ],
-    ids=["status", "empty", "error", "rate", "window"],
+    ids=["status", "empty", "error", "rate", "list", "lines", "window"],
 )
 async def test_what_is_no_reply_is_told(
     body: bytes, kind: str, final: bool, words: str, stream: bool
 ) -> None:
     """Another service's JSON ends the call; an error that came with status 200 is the error that it
-    says.
+    says, also in a list, as Google's are: that was an empty reply.
     """
     gateway = Gateway(body)
     async with gateway as address:
