@@ -9,13 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.history.events import (
-    ActionEvent,
-    Condensation,
-    CondensationRequest,
-    CondensationSummaryEvent,
-    MessageEvent,
-)
+from runtime.history.events import CondensationSummaryEvent
 
 
 @dataclass
@@ -24,6 +18,10 @@ class Naive:
     indices: set[int] = field(default_factory=lambda: {0})
     request: bool = False
     rejected: set[str] = field(default_factory=set)
+
+
+def is_action(event: Any) -> bool:
+    return event.type == "action"
 
 
 def is_result(event: Any) -> bool:
@@ -40,9 +38,9 @@ def naive_view(log: list[Any], pinned: tuple[str, ...] = ("system", "goal")) -> 
     order: list[Any] = []
     gone: set[str] = set()
     for at, event in enumerate(log):
-        if isinstance(event, CondensationRequest):
+        if event.type == "condensation_request":
             state.request = True
-        elif isinstance(event, Condensation):
+        elif event.type == "condensation":
             sound = _sound(log[:at], forgotten_responses)
             shown = [
                 e
@@ -55,7 +53,7 @@ def naive_view(log: list[Any], pinned: tuple[str, ...] = ("system", "goal")) -> 
             else:
                 leaving, place = verdict
                 for e in shown:
-                    if e.id in leaving and isinstance(e, ActionEvent):
+                    if e.id in leaving and is_action(e):
                         forgotten_responses.setdefault(e.llm_response_id, at)
                 gone |= leaving
                 state.request = False
@@ -85,7 +83,7 @@ def _sound(log: list[Any], forgotten: dict[str, int]) -> set[str]:
     """
     actions: list[tuple[int, Any]] = []
     for at, event in enumerate(log):
-        if isinstance(event, ActionEvent):
+        if is_action(event):
             call = event.tool_call_id
             twins = [
                 a
@@ -146,13 +144,13 @@ def _condense(event: Any, shown: list[Any], known: set[str], pinned: tuple[str, 
         return None
     asked = {e.id for e in shown if e.id in event.forgotten_event_ids}
     leaving = {
-        e.id
-        for e in shown
-        if e.id in asked and not (isinstance(e, MessageEvent) and e.source in pinned)
+        e.id for e in shown if e.id in asked and not (e.type == "message" and e.source in pinned)
     }
+    pairs, _ = naive_pairs(shown)
+    units = naive_units(shown, pairs)
     while True:
         wider = set(leaving)
-        for unit in naive_units(shown):
+        for unit in units:
             names = {shown[p].id for p in unit}
             if names & wider:
                 wider |= names
@@ -182,7 +180,7 @@ def naive_pairs(events: list[Any]) -> tuple[list[tuple[int, int]], list[int]]:
     for at, event in enumerate(events):
         if not is_result(event):
             continue
-        before = [(p, a) for p, a in enumerate(events[:at]) if isinstance(a, ActionEvent)]
+        before = [(p, a) for p, a in enumerate(events[:at]) if is_action(a)]
         if not before:
             continue
         newest = before[-1][1].llm_response_id
@@ -204,42 +202,37 @@ def naive_pairs(events: list[Any]) -> tuple[list[tuple[int, int]], list[int]]:
     waiting = [
         p
         for p, a in enumerate(events)
-        if isinstance(a, ActionEvent) and a.tool_call_id is not None and p not in answered
+        if is_action(a) and a.tool_call_id is not None and p not in answered
     ]
     return pairs, waiting
 
 
 def naive_batches(events: list[Any]) -> list[list[int]]:
-    names = {e.llm_response_id for e in events if isinstance(e, ActionEvent)}
-    return [
-        [
-            p
-            for p, e in enumerate(events)
-            if isinstance(e, ActionEvent) and e.llm_response_id == name
-        ]
-        for name in names
-    ]
+    batches: dict[Any, list[int]] = {}
+    for p, e in enumerate(events):
+        if is_action(e):
+            batches.setdefault(e.llm_response_id, []).append(p)
+    return list(batches.values())
 
 
 def naive_loops(events: list[Any]) -> list[list[int]]:
     loops: list[list[int]] = []
     for start, event in enumerate(events):
-        if not (isinstance(event, ActionEvent) and event.thinking_blocks):
+        if not (is_action(event) and event.thinking_blocks):
             continue
         loop = [start]
         for at in range(start + 1, len(events)):
             follower = events[at]
-            if isinstance(follower, ActionEvent) and follower.thinking_blocks:
+            if is_action(follower) and follower.thinking_blocks:
                 break
-            if not isinstance(follower, ActionEvent) and not is_result(follower):
+            if not is_action(follower) and not is_result(follower):
                 break
             loop.append(at)
         loops.append(loop)
     return loops
 
 
-def naive_units(events: list[Any]) -> list[list[int]]:
-    pairs, _ = naive_pairs(events)
+def naive_units(events: list[Any], pairs: list[tuple[int, int]]) -> list[list[int]]:
     return naive_batches(events) + naive_loops(events) + [list(p) for p in pairs]
 
 
@@ -247,15 +240,15 @@ def naive_indices(events: list[Any]) -> set[int]:
     """Every gap that is strictly inside no unit, behind no waiting call, and not before a pinned
     head's end.
     """
-    _, waiting = naive_pairs(events)
+    pairs, waiting = naive_pairs(events)
     head = 0
     while (
         head < len(events)
-        and isinstance(events[head], MessageEvent)
+        and events[head].type == "message"
         and events[head].source in {"system", "goal"}
     ):
         head += 1
-    units = naive_units(events)
+    units = naive_units(events, pairs)
     return {
         gap
         for gap in range(head, len(events) + 1)
