@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from archive_jobs import Written, eventful_job
+from archive_jobs import Written, chat, eventful_job, write_run
 
 from runtime.archive.container import header, seal, unseal
 from runtime.archive.job import JobArchive
@@ -130,11 +130,18 @@ def test_every_random_mutation_is_found(original: Written, mutate: Mutation, tim
 
 @pytest.mark.slow
 def test_a_truncation_at_every_offset_is_found(original: Written) -> None:
-    """A step cut at each of its offsets is reported each time."""
-    store = copy_of(original)
-    name = original.refs["a", 33].key
+    """A step cut at each of its offsets is reported each time, in a job of three turns; it has all
+    parts that a step of the other one has.
+    """
+    store = MemoryStore()
+    written = Written(JobArchive(store, "nightly", "brief"))
+    write_run(written, "a", range(1, 4), None, chat(random.Random(7), 20))
+    name = written.refs["a", 2].key
     data = store.get(name)
+    like = original.refs["a", 33].key
+    steps = unseal(name, data), unseal(like, original.archive.store.get(like))
+    assert len({tuple(part.name for part in step.parts()) for step in steps}) == 1
     for size in range(len(data)):
         store.replace(name, data[:size])
-        found = damage(verify_job(JobArchive(store, "nightly", "licences")))
+        found = damage(verify_job(JobArchive(store, "nightly", "brief")))
         assert name in {finding.key for finding in found}, size
