@@ -10,6 +10,7 @@ import pytest
 from s3_server import KEY, SECRET, S3Server
 
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
+from tests.forks.scripts import Scripts, scripts
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +36,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     request.getfixturevalue("aws")
     server: S3Server = request.getfixturevalue("s3_server")
     return open_store(server.url(uuid.uuid4().hex))
+
+
+@pytest.fixture(scope="module")
+def python(request: pytest.FixtureRequest) -> Iterator[Scripts]:
+    """Runs scripts as ``python -c`` does, in processes that have loaded the tests' module."""
+    with scripts(request.module.__name__) as made:
+        yield made

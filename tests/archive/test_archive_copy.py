@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -30,6 +27,7 @@ from runtime.base.errors import InputError
 from runtime.base.values import JobKey
 from runtime.cli.main import main
 from tests.eventually import SECONDS
+from tests.forks.scripts import Scripts
 from tests.held_store import HeldStore
 
 WISH = Wish("alice", "2026-05-01T00:00:00+00:00", "asked for")
@@ -294,15 +292,14 @@ copy_archive(source, target, all_jobs(source), everything=True, tell=lambda _: N
 
 @pytest.mark.kill
 @pytest.mark.parametrize("point", ["before_put:7", "after_put:23", "after_put:41"])
-def test_a_copy_that_is_killed_goes_on(tmp_path: Path, point: str) -> None:
+def test_a_copy_that_is_killed_goes_on(python: Scripts, tmp_path: Path, point: str) -> None:
     """The same command ends with all that the archive has."""
     source = open_store(str(tmp_path / "from"))
     rich_archive(source)
     archive_id(source)
-    command = [sys.executable, "-c", _COPY, str(tmp_path / "from"), str(tmp_path / "to")]
 
-    def copy(**environment: str) -> int:
-        return subprocess.run(command, env={**os.environ, **environment}, timeout=200).returncode
+    def copy(**failpoint: str) -> int:
+        return python(_COPY, str(tmp_path / "from"), str(tmp_path / "to"), **failpoint).code
 
     assert copy(HOLDFAST_FAILPOINT=f"archive.copy.{point}") == -signal.SIGKILL
     target = open_store(str(tmp_path / "to"))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,6 +31,7 @@ from runtime.base.values import JobKey
 from runtime.client.verification import Demands, JobVerdict, shared_verdict, verified
 from runtime.trees.entries import Entry, Kind
 from runtime.trees.tree import Tree
+from tests.forks.scripts import Scripts
 
 LICENCES, SHORT = "nightly/licences", "nightly/short"
 AT = "2026-05-01T00:00:00+00:00"
@@ -428,7 +426,7 @@ print(*sweep(store), sep="\\n")
     ],
 )
 async def test_a_deletion_that_is_killed_goes_on(
-    tmp_path: Path, point: str, tombstones: int
+    python: Scripts, tmp_path: Path, point: str, tombstones: int
 ) -> None:
     """At each of its steps: nothing is damaged then, and the next one ends it, as the first asked
     for it.
@@ -436,9 +434,8 @@ async def test_a_deletion_that_is_killed_goes_on(
     store = open_store(str(tmp_path))
     rich_archive(store)
 
-    def run(who: str, **environment: str) -> int:
-        command = [sys.executable, "-c", _DELETE, str(tmp_path), who]
-        return subprocess.run(command, env={**os.environ, **environment}, timeout=200).returncode
+    def run(who: str, **failpoint: str) -> int:
+        return python(_DELETE, str(tmp_path), who, **failpoint).code
 
     assert run("alice", HOLDFAST_FAILPOINT=f"archive.delete.{point}") == -signal.SIGKILL
     assert len(tombstones_of(store, SHORT)) == tombstones

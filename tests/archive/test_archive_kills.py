@@ -4,10 +4,7 @@ clean afterwards.
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 
@@ -17,10 +14,10 @@ from s3_server import S3Server
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.verify import Fault, verify_job
+from tests.forks.scripts import Scripts
 
 _WORKER = """
 import random, sys
-sys.path.insert(0, sys.argv[2])
 from archive_jobs import Written, chat
 from runtime.archive.job import JobArchive
 from runtime.archive.forms import NewEnd
@@ -49,14 +46,11 @@ _POINTS = [
 ]
 
 
-def work(url: str, **failpoint: str) -> tuple[int, list[str]]:
+def work(python: Scripts, url: str, **failpoint: str) -> tuple[int, list[str]]:
     """Run a worker over the job. Returns its exit code and what it printed."""
-    code = [sys.executable, "-c", _WORKER, url, str(Path(__file__).parent)]
-    done = subprocess.run(
-        code, env={**os.environ, **failpoint}, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode in {0, -signal.SIGKILL}, done.stderr
-    return done.returncode, done.stdout.splitlines()
+    done = python(_WORKER, url, **failpoint)
+    assert done.code in {0, -signal.SIGKILL}, done.said
+    return done.code, done.said.splitlines()
 
 
 def check(url: str, printed: list[str]) -> None:
@@ -79,31 +73,31 @@ def check(url: str, printed: list[str]) -> None:
 @pytest.mark.parametrize(
     "point", [*(f"{p}:3" if "end" not in p else p for p in _POINTS), "store.directory.mid_put:9"]
 )
-def test_a_kill_at_any_write_loses_nothing(tmp_path: Path, point: str) -> None:
+def test_a_kill_at_any_write_loses_nothing(python: Scripts, tmp_path: Path, point: str) -> None:
     """Killed before or after a write, and started again: the job ends as one that nobody killed."""
     url = str(tmp_path / "archive")
-    killed, before = work(url, HOLDFAST_FAILPOINT=point)
-    ended, after = work(url)
+    killed, before = work(python, url, HOLDFAST_FAILPOINT=point)
+    ended, after = work(python, url)
     assert (killed, ended) == (-signal.SIGKILL, 0)
     check(url, [line for line in before + after if line.startswith("called")])
 
 
 @pytest.mark.kill
 @pytest.mark.smoke
-def test_a_kill_twice_in_a_row_loses_nothing(tmp_path: Path) -> None:
+def test_a_kill_twice_in_a_row_loses_nothing(python: Scripts, tmp_path: Path) -> None:
     """Killed between attempt and step of the same turn twice: two unfinished attempts, and the job
     goes on.
     """
     url = str(tmp_path / "archive")
     for point in ("archive.step.before_put:2", "archive.step.before_put:1"):
-        assert work(url, HOLDFAST_FAILPOINT=point)[0] == -signal.SIGKILL
-    assert work(url)[0] == 0
+        assert work(python, url, HOLDFAST_FAILPOINT=point)[0] == -signal.SIGKILL
+    assert work(python, url)[0] == 0
     check(url, [])
     assert [a.number for a in JobArchive(open_store(url), "b", "j").attempts("r", 2)] == [1, 2, 3]
 
 
 @pytest.mark.kill
-def test_a_fail_point_can_be_set_to_fire_once(tmp_path: Path) -> None:
+def test_a_fail_point_can_be_set_to_fire_once(python: Scripts, tmp_path: Path) -> None:
     """With a file that remembers it, the same environment kills the first process and not the
     next.
     """
@@ -112,7 +106,7 @@ def test_a_fail_point_can_be_set_to_fire_once(tmp_path: Path) -> None:
         "HOLDFAST_FAILPOINT": "archive.step.after_put:2",
         "HOLDFAST_FAILPOINT_ONCE": once,
     }
-    assert [work(url, **environment)[0] for _ in range(2)] == [-signal.SIGKILL, 0]
+    assert [work(python, url, **environment)[0] for _ in range(2)] == [-signal.SIGKILL, 0]
     check(url, [])
 
 
@@ -122,9 +116,9 @@ def test_a_fail_point_can_be_set_to_fire_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "point", ["archive.attempt.after_put:2", "archive.step.before_put:3", "store.s3.before_put:9"]
 )
-def test_a_kill_loses_nothing_on_s3(s3_server: S3Server, point: str) -> None:
+def test_a_kill_loses_nothing_on_s3(python: Scripts, s3_server: S3Server, point: str) -> None:
     """The same on a real S3 server."""
     url = s3_server.url(uuid.uuid4().hex)
-    assert work(url, HOLDFAST_FAILPOINT=point)[0] == -signal.SIGKILL
-    assert work(url)[0] == 0
+    assert work(python, url, HOLDFAST_FAILPOINT=point)[0] == -signal.SIGKILL
+    assert work(python, url)[0] == 0
     check(url, [])

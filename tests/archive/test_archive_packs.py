@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import os
 import random
 import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +38,7 @@ from runtime.archive.stores.pack_form import packed
 from runtime.archive.stores.packed import PackedStore
 from runtime.archive.verify import damage, examine_job, verify_job
 from runtime.base.errors import ArchiveError, ObjectCorrupt
+from tests.forks.scripts import Scripts
 
 TURNS = 70
 JOB = "nightly/long"
@@ -175,8 +173,6 @@ def test_a_pack_is_the_same_whoever_packs(tmp_path: Path, made: dict[str, bytes]
 
 _WORKER = """
 import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
 from test_archive_packs import go_on
 go_on(sys.argv[1])
 """
@@ -207,17 +203,16 @@ def go_on(url: str) -> None:
         "archive.pack.mid_removal:62",
     ],
 )
-def test_a_kill_while_turns_are_packed_loses_nothing(tmp_path: Path, point: str) -> None:
+def test_a_kill_while_turns_are_packed_loses_nothing(
+    python: Scripts, tmp_path: Path, point: str
+) -> None:
     """What stands there after the kill is whole; what was left is packed with a later keyframe."""
     url = str(tmp_path / "archive")
-    code = [sys.executable, "-c", _WORKER, url, str(Path(__file__).parent)]
-    root = Path(__file__).parent.parent.parent
 
     def work(**failpoint: str) -> int:
-        environment = {**os.environ, "PYTHONPATH": str(root), **failpoint}
-        done = subprocess.run(code, env=environment, capture_output=True, text=True, timeout=200)
-        assert done.returncode == 0 or not done.stderr, done.stderr
-        return done.returncode
+        done = python(_WORKER, url, **failpoint)
+        assert done.said == ""
+        return done.code
 
     assert work(HOLDFAST_FAILPOINT=point) == -signal.SIGKILL
     killed = JobArchive(open_existing(url), "nightly", "long")
@@ -765,24 +760,19 @@ def test_a_deleted_job_leaves_no_pack(made: dict[str, bytes]) -> None:
 
 @pytest.mark.kill
 @pytest.mark.parametrize("nth", [1, 20, 21, 22, 60, 180])
-def test_a_deletion_that_is_killed_amid_packs_goes_on(tmp_path: Path, nth: int) -> None:
+def test_a_deletion_that_is_killed_amid_packs_goes_on(
+    python: Scripts, tmp_path: Path, nth: int
+) -> None:
     """The rest goes when the deletion is given again."""
     url = str(tmp_path / "archive")
     written_on(open_store(url))
     code = (
-        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "import sys\n"
         "from test_archive_packs import *\n"
         "delete_jobs(open_existing(sys.argv[1]), [JOB], WISH, tell=lambda _: None)"
     )
-    root = Path(__file__).parent.parent.parent
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(root),
-        "HOLDFAST_FAILPOINT": f"archive.delete.mid_job:{nth}",
-    }
-    command = [sys.executable, "-c", code, url, str(Path(__file__).parent)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    done = python(code, url, HOLDFAST_FAILPOINT=f"archive.delete.mid_job:{nth}")
+    assert done.code == -signal.SIGKILL, done.said
     store = open_existing(url)
     delete_jobs(store, [JOB], WISH, tell=lambda _: None)
     assert list(DirectoryStore(tmp_path / "archive").list(f"{JOB}/")) == []
