@@ -20,7 +20,9 @@ from temporalio.testing import WorkflowEnvironment
 
 from runtime.cli.main import main
 from runtime.server.binary import installed_binary
+from runtime.worker.nursery import Nursery
 from tests.cli.command_line import CommandLine
+from tests.forks.crew import begun_by_fork
 from tests.servers.temporal_server import START
 
 
@@ -46,6 +48,8 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(tmp_path / "none.toml"))
     monkeypatch.setenv("HOLDFAST_PROCESSES", "1")
+    # Else each command in this process that has a crew would load litellm once more.
+    monkeypatch.setattr(Nursery, "_started", begun_by_fork)
 
 
 @pytest.fixture

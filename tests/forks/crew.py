@@ -1,4 +1,7 @@
-"""The nursery of a forked command's crew, forked with the command, before that has threads."""
+"""The nurseries of commands' crews, which have loaded all that they are to load: that of a forked
+command is forked with it, before that has threads, and that of a command in the tests' own process
+from what commands are forked from.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from typing import Any, NoReturn, cast
 from runtime.cli import member
 from runtime.worker.crew import MEMBER
 from runtime.worker.nursery import Nursery
+from tests.forks.forked import Forked, forked_nursery
 
 _WORDS = 1 << 16
 """Bytes that the words of a command have at most."""
@@ -84,3 +88,32 @@ def _wait_to_be_one(asked: socket.socket, handlers: Mapping[int, Any]) -> NoRetu
     sys.argv = ["holdfast", MEMBER, str(channel), *json.loads(words)]
     member.main()
     raise AssertionError("a nursery, and what it forks, ends by itself")
+
+
+class _Sibling:
+    """A process of the fork server's, with the part of ``asyncio``'s that a nursery uses. It and
+    what it forks live no longer than the descriptor ``holds`` is open.
+    """
+
+    def __init__(self, forked: Forked, holds: int) -> None:
+        self._forked = forked
+        self._holds = holds
+        self.pid = forked.pid
+
+    def kill(self) -> None:
+        self._forked.kill()
+
+    async def wait(self) -> int:
+        code = await asyncio.to_thread(self._forked.wait)
+        os.close(self._holds)
+        return code
+
+
+async def begun_by_fork(nursery: Nursery, channel: socket.socket) -> Process:
+    """In place of ``Nursery._started``."""
+    ends, holds = os.pipe()
+    try:
+        forked = forked_nursery(nursery._arguments, channel.fileno(), ends)
+    finally:
+        os.close(ends)
+    return cast("Process", _Sibling(forked, holds))

@@ -185,20 +185,8 @@ def _command(
     """Become ``holdfast ARGUMENTS`` as far as a fork can: session, directory, variables,
     streams.
     """
-    # The fork server says nothing of an import that failed, and each command would load it all.
-    import_module(_PRELOADED)
-    os.setsid()
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(variables)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for taken, place in ((nothing, 0), (out.descriptor, 1), (err.descriptor, 2)):
-        if taken != place:
-            os.dup2(taken, place)
-            os.close(taken)
-    # Those of before are made for what the first process had in their place.
-    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", closefd=False)
-    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", 1, closefd=False)
+    _take_over(cwd, variables, (nothing, out.descriptor, err.descriptor))
     from runtime.base import failpoints
     from runtime.cli.main import entry
     from tests.forks.crew import reserve
@@ -209,3 +197,47 @@ def _command(
     sys.argv = ["holdfast", *arguments]
     reserve()
     entry()
+
+
+def forked_nursery(arguments: Sequence[str], channel: int, ends: int) -> Forked:
+    """Fork what becomes the nursery of a crew that this process begins: with its directory,
+    variables and output, the socket that it has as ``channel``, and ``ends`` for its input.
+    """
+    streams = tuple(map(_Stream, (ends, 1, 2, channel)))
+    process = _FORKS.Process(
+        target=_nursery, args=(str(Path.cwd()), list(arguments), dict(os.environ), streams)
+    )
+    with _ONE_AT_A_TIME:
+        process.start()
+    return Forked(process)
+
+
+def _nursery(
+    cwd: str, arguments: list[str], variables: dict[str, str], streams: tuple[_Stream, ...]
+) -> None:
+    *standard, channel = (stream.descriptor for stream in streams)
+    _take_over(cwd, variables, standard)
+    from runtime.cli import member
+    from runtime.worker.crew import MEMBER
+
+    sys.argv = ["holdfast", MEMBER, str(channel), *arguments]
+    member.main()
+
+
+def _take_over(cwd: str, variables: Mapping[str, str], standard: Sequence[int]) -> None:
+    """Be a process of a session of its own, with this directory and these variables and standard
+    streams.
+    """
+    # The fork server says nothing of an import that failed, and each command would load it all.
+    import_module(_PRELOADED)
+    os.setsid()
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(variables)
+    for place, taken in enumerate(standard):
+        if taken != place:
+            os.dup2(taken, place)
+            os.close(taken)
+    # Those of before are made for what the first process had in their place.
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", 1, closefd=False)
