@@ -110,6 +110,17 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
+def processes_in(directory: Path) -> set[int]:
+    """The ids of the live processes whose current directory this is."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        # Others' are not shown, and between two looks one may have ended.
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "cwd").readlink() == directory:
+                found.add(int(entry.name))
+    return found
+
+
 def await_interpreters(process: Process) -> set[int]:
     """The ids of a worker's interpreter processes, once there are any."""
     wait_for(

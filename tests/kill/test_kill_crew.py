@@ -1,5 +1,7 @@
 """A worker of several processes: whichever is killed, nothing is lost and nothing is left
 behind.
+
+Two are started as a user does; the others, which are about what comes after that, are forked.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ import pytest
 
 from runtime.worker import crew
 from runtime.worker.crew import Crew, fitting_size
-from runtime.worker.nursery import NURSERY, WORKER
+from runtime.worker.nursery import NURSERY, WORKER, Nursery
+from tests.forks.crew import begun_by_fork
 from tests.kill.nursery import forked
-from tests.kill.processes import DEADLINE, holdfast, name_of, processes_of, wait_for
+from tests.kill.processes import DEADLINE, Launch, holdfast, name_of, processes_in, wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -56,7 +59,8 @@ def nurseries(home: Path) -> set[int]:
 
 
 def _called(name: str, home: Path) -> set[int]:
-    return {pid for pid in processes_of(home) if name_of(pid) == name}
+    # All of them are where their command was given; a forked one's environment cannot be seen.
+    return {pid for pid in processes_in(home) if name_of(pid) == name}
 
 
 def ends(home: Path) -> int:
@@ -68,7 +72,7 @@ def test_a_process_that_is_killed_is_started_again_and_no_turn_is_lost(place: Pa
     """``run --workers 3``: all three are killed in mid-batch. All jobs succeed, each with
     one run and four turns.
     """
-    run = holdfast(place, ["run", "jobs.yaml", "--workers", "3", "--json"], place / "run", {})
+    run = forked(place, ["run", "jobs.yaml", "--workers", "3", "--json"], place / "run", {})
     wait_for(lambda: ends(place) > 0 and len(members(place)) == 3, "they work", alive=run)
     killed = members(place)
     for pid in killed:
@@ -100,11 +104,13 @@ def test_what_they_are_forked_from_is_killed_and_no_turn_is_lost(place: Path) ->
     assert members(place) == nurseries(place) == set()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_all_processes_end_with_the_one_that_started_them(place: Path, how: signal.Signals) -> None:
+@pytest.mark.parametrize(("how", "launch"), [(signal.SIGKILL, holdfast), (signal.SIGTERM, forked)])
+def test_all_processes_end_with_the_one_that_started_them(
+    place: Path, how: signal.Signals, launch: Launch
+) -> None:
     """Be it killed or told to stop; another worker goes on with the jobs."""
     run = forked(place, ["run", "jobs.yaml"], place / "run", {})
-    worker = holdfast(place, ["worker", "--processes", "2"], place / "worker", {})
+    worker = launch(place, ["worker", "--processes", "2"], place / "worker", {})
     wait_for(lambda: ends(place) > 0 and len(members(place)) == 2, "they work", alive=worker)
     os.kill(worker.pid, how)
     worker.wait(120)
@@ -113,8 +119,11 @@ def test_all_processes_end_with_the_one_that_started_them(place: Path, how: sign
     assert len(list((place / "archive").glob("crew/*/runs/*"))) == JOBS
 
 
-def test_no_other_try_helps_a_process_that_is_given_bad_input() -> None:
+def test_no_other_try_helps_a_process_that_is_given_bad_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The crew ends as its first process does, instead of starting it for ever."""
+    monkeypatch.setattr(Nursery, "_started", begun_by_fork)
     told: list[str] = []
     assert asyncio.run(Crew(["worker", "--batch", "no name"], told.append).work(2)) == 2
     assert told[0].endswith("ended (exit code 2), and so would any other")
@@ -124,7 +133,7 @@ def test_a_run_whose_processes_refuse_their_input_ends(place: Path) -> None:
     """``run`` says so, with exit code 2, and what goes on with the jobs; it waited for ever."""
     # Each process of the crew would serve metrics at a port that is none.
     refused = {"HOLDFAST_METRICS": "127.0.0.1:65535"}
-    run = holdfast(place, ["run", "jobs.yaml", "--workers", "2"], place / "run", refused)
+    run = forked(place, ["run", "jobs.yaml", "--workers", "2"], place / "run", refused)
     assert run.wait(DEADLINE) == 2
     told = (place / "run.err").read_text()
     assert "no worker is left" in told
@@ -138,7 +147,7 @@ def test_a_number_that_is_for_run_ends_no_worker(place: Path) -> None:
     """``HOLDFAST_PROCESSES=0``, by which ``run`` works in its own process, is none to ``worker``,
     which has as many as by default.
     """
-    worker = holdfast(place, ["worker"], place / "worker", {"HOLDFAST_PROCESSES": "0"})
+    worker = forked(place, ["worker"], place / "worker", {"HOLDFAST_PROCESSES": "0"})
     told = place / "worker.err"
     wait_for(lambda: "waiting for batches" in told.read_text(), "it waits", alive=worker)
     worker.terminate()
