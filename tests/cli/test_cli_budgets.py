@@ -58,7 +58,7 @@ def sold(calls: Path) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "budget", "killed"),
-    [("usd", 1.0, False), ("usd", 1.0, True), ("tokens", 100_000, False)],
+    [("usd", 0.6, False), ("usd", 0.6, True), ("tokens", 50_000, False)],
 )
 def test_no_more_is_sold_than_the_budget(
     cli: CommandLine, kind: str, budget: float, killed: bool, monkeypatch: pytest.MonkeyPatch
