@@ -12,6 +12,7 @@ import contextlib
 import math
 import multiprocessing
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -172,6 +173,33 @@ def piped(
         os.close(err)
     made.stdout, made.stderr = os.fdopen(read_out), os.fdopen(read_err)
     return made
+
+
+def forked_module(module: str, arguments: Sequence[str]) -> Forked:
+    """Start ``python -m MODULE ARGUMENTS``, the head of a session of its own, whose output is read
+    from a pipe.
+    """
+    read, out = os.pipe()
+    try:
+        process = _FORKS.Process(
+            target=_module,
+            args=(str(Path.cwd()), module, list(arguments), dict(os.environ), _Stream(out)),
+        )
+        with _ONE_AT_A_TIME:
+            process.start()
+    finally:
+        os.close(out)
+    made = Forked(process)
+    made.stdout = os.fdopen(read)
+    return made
+
+
+def _module(
+    cwd: str, module: str, arguments: list[str], variables: dict[str, str], out: _Stream
+) -> None:
+    _take_over(cwd, variables, (os.open(os.devnull, os.O_RDONLY), out.descriptor, 2))
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__")
 
 
 def _command(

@@ -28,6 +28,7 @@ LOADED = (
     "runtime.worker.worker",
     "tests.forks.crew",
     "tests.kill.experiments",
+    "tests.servers.provider_server",
 )
 
 warm()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.forks import forked as forks
@@ -38,3 +39,17 @@ def forked(
             err=err.fileno(),
             before=before,
         )
+
+
+@contextmanager
+def forked_endpoint(policy: Path, log: Path) -> Iterator[str]:
+    """As ``tests.servers.program.endpoint``, by a fork."""
+    arguments = ["--policy", str(policy), "--log", str(log)]
+    process = forks.forked_module("tests.servers.openai_server", arguments)
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+            process.wait()

@@ -25,6 +25,7 @@ from runtime.base.home import Home, state_home
 from runtime.server.authentic import key_of, signed_converter
 from runtime.server.embedded import NAMESPACE, ensure_server, pin_server
 from runtime.server.process import is_alive, read_info
+from tests.kill.nursery import forked_endpoint
 from tests.kill.policy import turn_of
 from tests.kill.processes import (
     DEADLINE,
@@ -35,7 +36,6 @@ from tests.kill.processes import (
     processes_of,
     wait_for,
 )
-from tests.servers.program import endpoint
 from tests.workflow.stage import replayer
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
@@ -115,7 +115,7 @@ class Scene:
             scene.home.settings.write_text(json.dumps(settings))
         try:
             # The local model, in a process of its own.
-            with endpoint(HERE / "policy.py", scene.requests) as address:
+            with forked_endpoint(HERE / "policy.py", scene.requests) as address:
                 scene._lay_out(address)
                 asyncio.run(pin_server(scene.home))
                 yield scene
