@@ -285,6 +285,7 @@ class ModelTurn:
                 temporal_attempt=self._captured.temporal_attempt,
                 activity=self._activity_id,
                 started_at=datetime.now(UTC).isoformat(),
+                through=self._call.through,
             )
         )
 

@@ -55,6 +55,7 @@ def reply_without_model(
                 request=request,
                 temporal_attempt=temporal_attempt,
                 started_at=now,
+                through=call.through,
             )
         )
         ref = archive.finish_step(

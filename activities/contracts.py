@@ -144,6 +144,7 @@ class TurnCall(Contract, BetweenCalls):
     used up slices of the batch's budget, or another one had to be waited for. ``accepted``
     is the size of the largest prompt that the model has answered, in tokens as ``tokens_of`` counts
     them: an empty reply to a larger one is no reply if it was cut off. With 0 every reply is one.
+    ``through`` are the runs that the job came through since ``parent``, without a call.
     """
 
     key: JobKey
@@ -162,6 +163,7 @@ class TurnCall(Contract, BetweenCalls):
     booked: Failed = Failed()
     tried: Failed = Failed()
     accepted: int = 0
+    through: tuple[str, ...] = Field(default=(), exclude_if=lambda through: not through)
 
     @field_serializer("parent", when_used="json")
     def _brief_parent(self, parent: StepRef | None) -> Any:

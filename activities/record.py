@@ -169,12 +169,14 @@ class ClaimQuestion(RecordValue):
 
 
 class Claim(RecordValue):
-    """The answer: the replay that reset this run, if it was one, and the recorded execution of the
-    turn's statement.
+    """The answer: the replay that reset this run, if it was one, the recorded execution of the
+    turn's statement, and the runs that were reset on the way here since the step before the turn,
+    oldest first.
     """
 
     replay: ReplayOrder | None = None
     execution: dict[str, Any] | None = None
+    bases: tuple[str, ...] = ()
 
 
 class SaveOrder(RecordValue):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -54,20 +54,37 @@ class Ordered:
         return f"holdfast replay {self.id} from statement {self.start}"
 
 
-async def ordered_of_reset(client: Client, execution: WorkflowExecution) -> Ordered | None:
-    """What the reason says of the reset that made a run, the newest of its history; None for a run
-    that was reset by nobody, or by others.
+@dataclass(frozen=True)
+class _Reset:
+    """A reset: the run that it was of, and the order by which it was made, None if it was made by
+    others.
+    """
 
-    Raises:
-        RPCError: if the server does not answer, or has no such run.
+    base: str
+    ordered: Ordered | None
+
+
+async def _resets(client: Client, execution: WorkflowExecution) -> AsyncIterator[_Reset]:
+    """The resets in a run's history, newest first: it was made by the first, older ones were copied
+    with the history before it.
     """
     async for event in backwards(client, execution):
         failed = event.workflow_task_failed_event_attributes
         if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW:
-            # The first from the end is the newest: older ones were copied with the history before
-            # it.
             told = _REASON.match(failed.failure.message)
-            return Ordered(told[1], int(told[2] or 0)) if told is not None else None
+            ordered = Ordered(told[1], int(told[2] or 0)) if told is not None else None
+            yield _Reset(failed.base_run_id, ordered)
+
+
+async def ordered_of_reset(client: Client, execution: WorkflowExecution) -> Ordered | None:
+    """What the reason says of the reset that made a run; None for a run that was reset by nobody,
+    or by others.
+
+    Raises:
+        RPCError: if the server does not answer, or has no such run.
+    """
+    async for reset in _resets(client, execution):
+        return reset.ordered
     return None
 
 
@@ -91,15 +108,24 @@ class ReplayActivities:
         archive = JobArchive(self._store, question.batch, question.job)
         info = activity.info()
         run = info.workflow_run_id or ""
-        reset = WorkflowExecution(workflow_id=info.workflow_id or "", run_id=run)
-        ordered = await ordered_of_reset(self._client, reset)
+        execution = WorkflowExecution(workflow_id=info.workflow_id or "", run_id=run)
+        place = keys.parse_turn_key(question.parent.key) if question.parent is not None else None
+        resets = list[_Reset]()
+        bases = list[str]()
+        async for reset in _resets(self._client, execution):
+            resets.append(reset)
+            if place is not None and place.run == keys.name(reset.base):
+                # The run that has the step: of what was before, the step's timeline tells.
+                break
+            bases.append(reset.base)
+        ordered = resets[0].ordered if resets else None
         order = None
         if ordered is not None:
             claimed = await asyncio.to_thread(claim_replay, archive, ordered.id, run)
             order = ReplayOrder.model_validate(claimed) if claimed is not None else None
-        execution = await asyncio.to_thread(self._execution, question)
+        recorded = await asyncio.to_thread(self._execution, question)
         failpoint("replay.after_claim")
-        return Claim(replay=order, execution=execution)
+        return Claim(replay=order, execution=recorded, bases=tuple(reversed(bases)))
 
     @activity.defn(name="recorded_turn")
     async def recorded_turn(self, question: RecordedQuestion) -> RecordedTurn | None:

@@ -64,6 +64,7 @@ class Asking:
             booked=self._job.ledger.failed,
             tried=tried,
             accepted=accepted,
+            through=self._moment.through,
             workspace=self._job.desk.workspace,
         )
         name = f"turn-{call.turn}{prompt.suffix}"

@@ -294,6 +294,7 @@ class Effects:
         )
         of = preparation.request.path or preparation.obj_id
         until = self.moment.until_deadline()
+        self.moment.kept = True
         return start(
             "summarise_group" if kept else "summarise_source" if summary else "read_sources",
             batch,
@@ -361,6 +362,9 @@ class Effects:
         result: ReadBatchResult = await self._call(
             "read_sources", batch, ReadBatchResult, summary, READ_LIMIT, place, name, **route
         )
+        news = any(one.status is not ReadStatus.UNCHANGED for one in result.results)
+        # As ``ReadEffects`` has it.
+        self.moment.kept |= news or marked or place["effect"] < WAIT_EFFECTS
         return result
 
     def _servers(self, requests: tuple[ReadRequest, ...]) -> tuple[ServerSpec, ...]:

@@ -457,6 +457,7 @@ class JobWorkflow(Ordered):
             heard=self.heard.ids,
             condense=self.moment.condense_asked or self.moment.condense_arrived,
             ended=self.sub_jobs.carried,
+            through=self.moment.carried,
             **self.replaying.carried,
         )
         carried = {

@@ -64,6 +64,8 @@ class Origin(Message):
     nodes_at_end: bool = False
     events: tuple[dict[str, Any], ...] | None = None
     ended: tuple[SubJobEnd, ...] = ()
+    through: tuple[str, ...] = Field(default=(), exclude_if=lambda through: not through)
+    """As ``Moment`` has it."""
     taken_back: bool = Field(default=False, exclude_if=lambda taken_back: not taken_back)
     """As ``JobOutcome`` has it."""
 

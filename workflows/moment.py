@@ -66,7 +66,7 @@ class Moment:
     is waited for, and nothing within the worker; ``waiting_begins`` is told of each such wait, when
     that has made its commands. ``wait`` is the number of one that a cancel may end, 0 if there is
     none, and ``cancelled`` that of the one in which a cancel is to be raised; those behind it do
-    not begin.
+    not begin. ``kept``: the archive may have something that this run read.
     """
 
     def __init__(self, job: Job, origin: Origin | None) -> None:
@@ -84,6 +84,9 @@ class Moment:
         self.wait = self.cancelled = self._waits = 0
         self.waiting_begins: Callable[[], None] = lambda: None
         self.answers = Live()
+        self._handed: tuple[str, ...] = origin.through if origin is not None else ()
+        self._bases: tuple[str, ...] = ()
+        self.kept = self._called = False
         # When a look was taken that no verdict records, and what there was before it.
         self.unrecorded = 0.0
         self._before: tuple[float, float, float, float | None] = (self.now, 0.0, 0.0, 0.0)
@@ -165,6 +168,31 @@ class Moment:
         """The interpreter has run for the job, which the history holds in its verdict."""
         self.now += seconds
         self.job.ledger.work(seconds)
+
+    def called(self, step: StepRef, *, own: bool) -> None:
+        """A turn has its reply: its ``step`` is this run's ``own``, or one of the record that is
+        restored.
+        """
+        # The chain's head, which the next call and the end name as their parent.
+        self.parent = step
+        self._handed, self._bases, self._called = (), (), own
+
+    @property
+    def through(self) -> tuple[str, ...]:
+        """The runs, oldest first, that the job came through since ``parent``, and that have no step
+        on its way: those that were reset, and those without a call that ``kept`` something.
+        """
+        return (*self._handed, *self._bases)
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """``through``, for the run that goes on."""
+        named = self.kept and not self._called
+        return (*self.through, workflow.info().run_id) if named else self.through
+
+    def came_from(self, bases: tuple[str, ...]) -> None:
+        """The run was reset to here: ``bases`` are those that were on the way, since ``parent``."""
+        self._bases, self._called = bases, False
 
     def reset(self) -> None:
         """A run was reset to here: the time since is not the job's, and a deadline after its start

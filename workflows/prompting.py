@@ -134,8 +134,7 @@ class Prompting:
 
     def _called(self, prompt: Prompt, reply: TurnReply) -> TurnReply:
         """Take the reply, and its step as the one that the next follows."""
-        # The chain's head, which the next call and the end name as their parent.
-        self._moment.parent = reply.step
+        self._moment.called(reply.step, own=self._moment.answers.restored is None)
         self._job.called(prompt, reply)
         if (restored := self._moment.answers.shown) is not None:
             # The prompt that was sent is the one that the next is told by; this one's budget line

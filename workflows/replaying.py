@@ -100,6 +100,7 @@ class Replaying:
             ),
             Claim,
         )
+        moment.came_from(claim.bases)
         if claim.execution is not None:
             self._redone = (turn, claim.execution)
         if claim.replay is not None:

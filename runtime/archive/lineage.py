@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -24,11 +24,15 @@ _MOST_RUNS = 10_000
 class Span:
     """The turns from ``first`` to ``last`` (None: no end) of the run whose turns stand under
     ``prefix``.
+
+    ``through`` are the prefixes of runs between the span before and this one, oldest first: see
+    ``RunStart``.
     """
 
     prefix: str
     first: int
     last: int | None
+    through: tuple[str, ...] = ()
 
     @property
     def job(self) -> JobKey:
@@ -40,9 +44,23 @@ class Span:
         """The run whose turns it holds."""
         return unquote(self.prefix.rstrip("/").rpartition("/")[2])
 
+    @property
+    def with_through(self) -> tuple[Span, ...]:
+        """The span, and those without turns of the runs between the one before and this, newest
+        first.
+        """
+        between = (Span(prefix, self.first, self.first - 1) for prefix in reversed(self.through))
+        return (self, *between)
+
     def holds(self, turn: int) -> bool:
         """``turn`` is in the span."""
         return self.first <= turn and (self.last is None or turn <= self.last)
+
+
+def newest_first(spans: Sequence[Span]) -> Iterator[Span]:
+    """The spans of a timeline, and those between them."""
+    for span in reversed(spans):
+        yield from span.with_through
 
 
 class Lineage:
@@ -73,7 +91,7 @@ class Lineage:
             start = self._start(prefix)
             if start is None:
                 return [Span(prefix, 0, last), *reversed(spans)]
-            spans.append(Span(prefix, start["turn"], last))
+            spans.append(Span(prefix, start["turn"], last, _through(job, start)))
             if start["parent"] is None:
                 return spans[::-1]
             parent = keys.parse_turn_key(start["parent"]["key"])
@@ -83,6 +101,15 @@ class Lineage:
                 )
             job, name, last = parent.job, parent.run, parent.turn
         raise ObjectCorrupt(f"{self._job}/runs/{keys.name(run)}: its runs start from each other")
+
+    def through(self, run: str) -> tuple[str, ...]:
+        """The prefixes of the runs on the way to ``run``, as ``Span`` has them; of no other run
+        anything is read.
+
+        Raises:
+            ObjectCorrupt: as for ``spans``.
+        """
+        return _through(self._job, self._start(f"{self._job}/turns/{keys.name(run)}/") or {})
 
     def turn_prefix(self, run: str, turn: int) -> str:
         """The prefix of a turn's objects, with the final dot, in the run that has the turn."""
@@ -151,3 +178,7 @@ class Lineage:
                 if parent is None or parent.prefix != prefix:
                     return called
         return None
+
+
+def _through(job: str, start: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{job}/turns/{keys.name(run)}/" for run in start.get("through", ()))

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from runtime.archive import keys
 from runtime.archive.container import ArchivedObject
 from runtime.archive.forms import NewAttempt, NewStep, RunStart
-from runtime.archive.lineage import Lineage
+from runtime.archive.lineage import Lineage, newest_first
 from runtime.archive.objects import Objects
 from runtime.base.effect_numbers import UNWRITTEN
 from runtime.base.errors import ObjectCorrupt, ObjectMissing
@@ -58,8 +58,13 @@ class Naming:
         return list(filter(_is_effect, self._of_turn(run, place)))
 
     def _of_turn(self, run: str, place: keys.TurnKey) -> list[str]:
-        # The statement of the last turn before a run may have run on in that run.
+        # The statement of the last turn before a run may have run on in that run, and in others
+        # on the way to it.
         prefixes = {keys.turn_prefix_of(place), keys.turn_prefix(self._prefix, run, place.turn)}
+        if (place.job, place.run) != (self._prefix, keys.name(run)):
+            prefixes |= {
+                keys.turn_prefix_in(prefix, place.turn) for prefix in self._lineage.through(run)
+            }
         return [key for prefix in sorted(prefixes) for key in self._objects.store.list(prefix)]
 
     def by_step(self, step: NewStep, parent: StepRef | None) -> dict[str, dict[str, str]]:
@@ -73,8 +78,8 @@ class Naming:
             if effect == UNWRITTEN:
                 continue
             # The newest run first: it wrote its own where a reset had it prepared anew.
-            for span in reversed(self._lineage.spans(step.run)):
-                key = keys.effect_key_in(span.prefix, turn, effect)
+            for one in newest_first(self._lineage.spans(step.run)):
+                key = keys.effect_key_in(one.prefix, turn, effect)
                 try:
                     named["effects"][key] = self._objects.get(key, "effect").digest
                 except ObjectMissing:

@@ -13,7 +13,7 @@ from runtime.archive import keys
 from runtime.archive.container import ArchivedObject
 from runtime.archive.forms import End, Step
 from runtime.archive.job import JobArchive
-from runtime.archive.lineage import Span
+from runtime.archive.lineage import Span, newest_first
 from runtime.archive.without_model import origin_of
 from runtime.base.effect_numbers import is_prepared
 from runtime.base.errors import NotFound, ObjectMissing
@@ -133,7 +133,7 @@ def recorded_stream(archive: JobArchive, run: str, turn: int, effect: int, strea
 
 
 def _effect(archive: JobArchive, run: str, turn: int, effect: int) -> ArchivedObject | None:
-    everywhere = reversed(archive.lineage.spans(run))
+    everywhere = newest_first(archive.lineage.spans(run))
     # The newest first: what a reset run had done again counts more than what it was reset from.
     for span in everywhere if is_prepared(effect) else _spans_with(archive, run, turn):
         try:
@@ -191,4 +191,4 @@ def _spans_with(archive: JobArchive, run: str, turn: int) -> Iterator[Span]:
     """
     for span in reversed(archive.lineage.spans(run)):
         if span.first - 1 <= turn and (span.last is None or turn <= span.last + 1):
-            yield span
+            yield from span.with_through if turn <= span.first else (span,)

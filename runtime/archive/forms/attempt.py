@@ -65,11 +65,13 @@ class NewAttempt(_AttemptFields):
     ``delta`` makes this turn's layout from the parent's. ``temporal_attempt`` is Temporal's attempt
     number of the activity, from 1, and ``activity`` its id. ``started_at`` is ISO 8601 in UTC.
     Headers that are not on the allow-list, secret-looking model options and secrets in the URL's
-    query are left out or masked here, whatever the caller passes.
+    query are left out or masked here, whatever the caller passes. ``through`` is what the start of
+    its run has, if this is the first.
     """
 
     delta: LayoutDelta
     request: bytes
+    through: tuple[str, ...] = ()
 
     _headers = field_validator("headers")(allowed_headers)
     _url = field_validator("url")(clean_url)

@@ -32,7 +32,9 @@ class RunStart(Form):
     ``claims``: by which it is a replay.
 
     ``definition`` is the job's at the time; ``earlier`` are the heads of the job's runs before, as
-    far as no other start names them.
+    far as no other start names them. ``through`` are the runs, oldest first, that the job came
+    through since ``parent``, and that are no part of its timeline for want of a call: what they
+    read is.
     """
 
     kind: Literal["run"] = "run"
@@ -43,6 +45,7 @@ class RunStart(Form):
     claims: Annotated[dict[str, Digest], LeftOut()] = {}
     definition: Annotated[StepRef | None, LeftOut()] = None
     earlier: Annotated[dict[str, Digest], LeftOut()] = {}
+    through: Annotated[tuple[str, ...], LeftOut()] = ()
 
 
 class Effect(Form):
