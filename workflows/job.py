@@ -65,7 +65,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.slices import Slices
     from workflows.stretches import Stretches
     from workflows.sub_jobs import SubJobs
-    from workflows.visible import Visible
+    from workflows.visible import Visible, line_of
 
 BOUNDED_SCHEMAS = "checks-by-schemas-are-bounded"
 """The patch since which schemas and results are refused that no bounded check can pass."""
@@ -236,7 +236,11 @@ class JobWorkflow(Ordered):
     @workflow.query
     def progress(self) -> JobProgress:
         """Where the job stands now."""
-        job = self.job
+        job, origin = self.job, self.order.origin
+        stood = origin.stood if origin is not None else None
+        # A run that goes on has not loaded the job yet, or does nothing of its own.
+        if stood is not None and self.visible.phase is Phase.STARTING:
+            return stood.model_copy(update={"paused": self.pausing.asked})
         return JobProgress(
             status=JobStatus.RUNNING,
             turn=job.turn,
@@ -458,6 +462,10 @@ class JobWorkflow(Ordered):
             condense=self.moment.condense_asked or self.moment.condense_arrived,
             ended=self.sub_jobs.carried,
             through=self.moment.carried,
+            # A statement may be long, and nobody is shown more of it than this.
+            stood=self.progress().model_copy(
+                update={"statement": line_of(self.job.last_statement)}
+            ),
             **self.replaying.carried,
         )
         carried = {

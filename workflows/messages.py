@@ -38,6 +38,21 @@ class Message(BaseModel):
         return None
 
 
+class JobProgress(Message):
+    """Answer of the ``progress`` query."""
+
+    status: JobStatus
+    turn: int
+    phase: Phase
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    statement: str = ""
+    paused: bool = Field(default=False, exclude_if=lambda paused: not paused)
+    """Whether it was asked to pause: a turn that runs comes to its end first, a sleep or a question
+    goes on beside.
+    """
+
+
 class Origin(Message):
     """Where a run begins that does not begin a job: after ``parent``, in the state of
     ``checkpoint`` if there is one.
@@ -68,6 +83,8 @@ class Origin(Message):
     """As ``Moment`` has it."""
     taken_back: bool = Field(default=False, exclude_if=lambda taken_back: not taken_back)
     """As ``JobOutcome`` has it."""
+    stood: JobProgress | None = Field(default=None, exclude_if=lambda stood: stood is None)
+    """Where the job stood as the run before ended."""
 
 
 class JobOrder(Message):
@@ -184,21 +201,6 @@ class JobOutcome(Message):
     taken_back: bool = Field(default=False, exclude_if=lambda taken_back: not taken_back)
     """Whether the job was reset: then what it used does not tell of the turns that were taken
     back.
-    """
-
-
-class JobProgress(Message):
-    """Answer of the ``progress`` query."""
-
-    status: JobStatus
-    turn: int
-    phase: Phase
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
-    statement: str = ""
-    paused: bool = Field(default=False, exclude_if=lambda paused: not paused)
-    """Whether it was asked to pause: a turn that runs comes to its end first, a sleep or a question
-    goes on beside.
     """
 
 
