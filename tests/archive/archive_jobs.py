@@ -100,6 +100,7 @@ class Written:
         capture: Capture = Capture.WIRE,
         attempt: int = 1,
         request: bytes | None = None,
+        through: tuple[str, ...] = (),
     ) -> str:
         previous = self.archive.layout(parent)
         delta = delta_between(previous, self.archive.reply_segment(parent), layout)
@@ -119,6 +120,7 @@ class Written:
                 headers={"Content-Type": "application/json"},
                 temporal_attempt=attempt,
                 started_at=f"2026-01-01T00:{run_order(run):02d}:{turn % 60:02d}Z",
+                through=through,
             )
         )
 

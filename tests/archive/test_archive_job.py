@@ -8,9 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from archive_jobs import Written, blocks, chat, eventful_job, segment, step_record, write_run
 
+from runtime.archive.calls import side_calls
 from runtime.archive.container import header, seal, unseal
 from runtime.archive.forms import Capture, NewAttempt
+from runtime.archive.gaps import Gap
 from runtime.archive.job import JobArchive
+from runtime.archive.keys import side_run
 from runtime.archive.stores import MemoryStore, ObjectStore
 from runtime.archive.verify import damage, verify_job
 from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt
@@ -175,6 +178,29 @@ def test_a_fork_goes_on_from_another_jobs_step(store: ObjectStore) -> None:
     assert again.wire_request("f", 36) == fork.requests["f", 36]
     assert again.wire_request("f", 31) == written.requests["a", 31]
     assert verify_job(again, fork.heads.values()) == []
+
+
+def test_summaries_of_runs_without_a_call_are_those_of_the_next() -> None:
+    """They were written for its first prompt: in the run that was reset to that, before and not
+    after it, and in one that slept.
+    """
+    written = Written(JobArchive(MemoryStore(), "nightly", "licences"))
+    layout_at = chat(random.Random(1), 50)
+    parent = write_run(written, "a", range(1, 3), None, layout_at)
+    write_run(written, side_run("slept", "s1"), range(3, 4), parent, layout_at)
+    layout = layout_at(3, written.archive.layout(parent), written.archive.reply_segment(parent))
+    reset = written.finish("b", 3, written.begin("b", 3, parent, layout, through=("slept",)))
+    write_run(written, side_run("b", "s2"), range(3, 4), parent, layout_at)
+    write_run(written, side_run("b", "s3"), range(4, 5), reset, layout_at)
+    written.begin("c", 3, parent, layout, through=("slept", "b"))
+    for run, sides in (
+        ("a", []),
+        ("b", ["slept~s1", "b~s2", "b~s3"]),
+        ("c", ["slept~s1", "b~s2"]),
+    ):
+        gaps: list[Gap] = []
+        assert [call.run for call in side_calls(written.archive, run, gaps)] == sides
+        assert gaps == []
 
 
 def test_definitions_are_numbered_and_the_last_one_counts(store: ObjectStore) -> None:
