@@ -157,6 +157,11 @@ def run_prefix(job: str, run: str) -> str:
     return f"{job}/turns/{name(run)}/"
 
 
+def run_in(prefix: str) -> str:
+    """The run whose turns have a prefix."""
+    return unquote(prefix.rstrip("/").rpartition("/")[2])
+
+
 def run_key_of(prefix: str) -> str:
     """The key of the start of the run whose turns have a prefix."""
     # The last of them: a batch or a job may be called so.

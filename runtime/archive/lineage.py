@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 from runtime.archive import keys
 from runtime.archive.caches import RecentOfJobs
@@ -42,7 +41,7 @@ class Span:
     @property
     def run(self) -> str:
         """The run whose turns it holds."""
-        return unquote(self.prefix.rstrip("/").rpartition("/")[2])
+        return keys.run_in(self.prefix)
 
     @property
     def with_through(self) -> tuple[Span, ...]:

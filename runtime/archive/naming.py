@@ -47,6 +47,8 @@ class Naming:
         saved = [key for key in listed if key.endswith(".checkpoint")]
         checkpoints = {key: self._objects.get(key, "checkpoint").digest for key in saved}
         calls = {**self._other_calls(listed), **self._side_calls(run)}
+        for prefix in self._on_the_way(run, place):
+            calls |= self._side_calls(keys.run_in(prefix))
         return {"effects": effects, "checkpoints": checkpoints, "beside": calls}
 
     def effects_after(self, run: str, parent: StepRef | None) -> list[str]:
@@ -61,11 +63,15 @@ class Naming:
         # The statement of the last turn before a run may have run on in that run, and in others
         # on the way to it.
         prefixes = {keys.turn_prefix_of(place), keys.turn_prefix(self._prefix, run, place.turn)}
-        if (place.job, place.run) != (self._prefix, keys.name(run)):
-            prefixes |= {
-                keys.turn_prefix_in(prefix, place.turn) for prefix in self._lineage.through(run)
-            }
+        prefixes |= {
+            keys.turn_prefix_in(prefix, place.turn) for prefix in self._on_the_way(run, place)
+        }
         return [key for prefix in sorted(prefixes) for key in self._objects.store.list(prefix)]
+
+    def _on_the_way(self, run: str, place: keys.TurnKey) -> tuple[str, ...]:
+        """The prefixes of the runs between ``place`` and ``run``, if that begins there."""
+        begins = (place.job, place.run) != (self._prefix, keys.name(run))
+        return self._lineage.through(run) if begins else ()
 
     def by_step(self, step: NewStep, parent: StepRef | None) -> dict[str, dict[str, str]]:
         """What a step names of what came before its call: also what was prepared in the background,

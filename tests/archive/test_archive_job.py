@@ -13,7 +13,7 @@ from runtime.archive.container import header, seal, unseal
 from runtime.archive.forms import Capture, NewAttempt
 from runtime.archive.gaps import Gap
 from runtime.archive.job import JobArchive
-from runtime.archive.keys import side_run
+from runtime.archive.keys import side_run, step_key
 from runtime.archive.stores import MemoryStore, ObjectStore
 from runtime.archive.verify import damage, verify_job
 from runtime.base.errors import ArchiveError, NotFound, ObjectCorrupt
@@ -182,7 +182,7 @@ def test_a_fork_goes_on_from_another_jobs_step(store: ObjectStore) -> None:
 
 def test_summaries_of_runs_without_a_call_are_those_of_the_next() -> None:
     """They were written for its first prompt: in the run that was reset to that, before and not
-    after it, and in one that slept.
+    after it, and in one that slept. The step behind that names them.
     """
     written = Written(JobArchive(MemoryStore(), "nightly", "licences"))
     layout_at = chat(random.Random(1), 50)
@@ -201,6 +201,8 @@ def test_summaries_of_runs_without_a_call_are_those_of_the_next() -> None:
         gaps: list[Gap] = []
         assert [call.run for call in side_calls(written.archive, run, gaps)] == sides
         assert gaps == []
+    named = written.archive.objects.get(reset.key, "step").header["beside"]
+    assert list(named) == [step_key("nightly/licences", side_run("slept", "s1"), 3)]
 
 
 def test_definitions_are_numbered_and_the_last_one_counts(store: ObjectStore) -> None:
