@@ -47,7 +47,7 @@ def check_free(url: str) -> None:
         ArchiveError: if the store cannot be read.
     """
     place = unmarked(url)
-    if place is None or next(place.list(f"{SHARED}"), None) is not None:
+    if place is None or next(place.list(SHARED), None) is not None:
         return
     # Somebody else may have begun one there meanwhile.
     if (others := all_jobs(place)) and unmarked(url) is not None:

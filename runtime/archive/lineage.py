@@ -108,7 +108,7 @@ class Lineage:
         Raises:
             ObjectCorrupt: as for ``spans``.
         """
-        return _through(self._job, self._start(f"{self._job}/turns/{keys.name(run)}/") or {})
+        return _through(self._job, self._start(keys.run_prefix(self._job, run)) or {})
 
     def turn_prefix(self, run: str, turn: int) -> str:
         """The prefix of a turn's objects, with the final dot, in the run that has the turn."""
@@ -180,4 +180,4 @@ class Lineage:
 
 
 def _through(job: str, start: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{job}/turns/{keys.name(run)}/" for run in start.get("through", ()))
+    return tuple(keys.run_prefix(job, run) for run in start.get("through", ()))

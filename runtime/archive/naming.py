@@ -62,10 +62,9 @@ class Naming:
     def _of_turn(self, run: str, place: keys.TurnKey) -> list[str]:
         # The statement of the last turn before a run may have run on in that run, and in others
         # on the way to it.
-        prefixes = {keys.turn_prefix_of(place), keys.turn_prefix(self._prefix, run, place.turn)}
-        prefixes |= {
-            keys.turn_prefix_in(prefix, place.turn) for prefix in self._on_the_way(run, place)
-        }
+        runs = (keys.run_prefix(self._prefix, run), *self._on_the_way(run, place))
+        prefixes = {keys.turn_prefix_in(prefix, place.turn) for prefix in runs}
+        prefixes.add(keys.turn_prefix_of(place))
         return [key for prefix in sorted(prefixes) for key in self._objects.store.list(prefix)]
 
     def _on_the_way(self, run: str, place: keys.TurnKey) -> tuple[str, ...]:
