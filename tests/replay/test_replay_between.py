@@ -11,7 +11,7 @@ import pytest
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
-from runtime.archive.verify import verify_job
+from runtime.archive.job import JobArchive
 from runtime.client.resets import outcome_of_reset
 from runtime.job import sleeping
 from runtime.job.stops import JobStatus
@@ -55,12 +55,17 @@ async def _in_another_run(handle: WorkflowHandle[Any, Any], runs: list[str | Non
     runs.append((await handle.describe()).run_id)
 
 
-def _unnamed(archive: Any) -> list[str]:
-    return [
-        finding.key
-        for finding in verify_job(archive).findings
-        if "effect-" in finding.key or ".checkpoint" in finding.key
-    ]
+async def _begun(
+    stage: Stage, statements: list[str]
+) -> tuple[WorkflowHandle[Any, Any], WorkflowHandle[Any, Any], JobArchive]:
+    """A job that reads ``log.txt``, of which two turns have replies: the handle of its first run,
+    that of whichever is the newest, and its archive.
+    """
+    (stage.workspace / "log.txt").write_text("0\n")
+    first = await stage.start(stage.spec(statements, id="job"))
+    archive = archive_of(stage, "job")
+    await turn_of(archive, 2)
+    return first, stage.client.get_workflow_handle(first.id), archive
 
 
 async def test_a_sleep_through_runs_without_a_call(short: None, stage: Stage) -> None:
@@ -68,20 +73,15 @@ async def test_a_sleep_through_runs_without_a_call(short: None, stage: Stage) ->
     a fork.
     """
     path = stage.workspace / "log.txt"
-    path.write_text("0\n")
-    spec = stage.spec(
+    first, handle, archive = await _begun(
+        stage,
         [
             "v = view('log.txt').Run(freq=('Periodic', 0.1))",
             "wait(3600)",
             "x = v.text\nprint(x)",
             "finish(x)",
         ],
-        id="job",
     )
-    first = await stage.start(spec)
-    handle = stage.client.get_workflow_handle(first.id)
-    archive = archive_of(stage, "job")
-    await turn_of(archive, 2)
     runs = [(await handle.describe()).run_id]
     for number in range(1, 4):
         path.write_text(f"{number}\n")
@@ -100,20 +100,15 @@ async def test_a_sleep_through_runs_without_a_call(short: None, stage: Stage) ->
 async def test_a_run_that_is_reset_to_its_first_call(short: None, stage: Stage) -> None:
     """What it had read before that answers a frozen replay and a fork of the new timeline, too."""
     path = stage.workspace / "log.txt"
-    path.write_text("0\n")
-    spec = stage.spec(
+    first, handle, archive = await _begun(
+        stage,
         [
             f"v = view('log.txt').Run(freq='Sync')\n{FILLS}",
             f"{FILLS}wait(3600)",
             f"{FILLS}x = v.text\nprint(x)",
             "finish(x)",
         ],
-        id="job",
     )
-    first = await stage.start(spec)
-    handle = stage.client.get_workflow_handle(first.id)
-    archive = archive_of(stage, "job")
-    await turn_of(archive, 2)
     await until_phase(handle, "asleep")
     path.write_text("1\n")
     await handle.signal("message", Note.of("wake up"))
