@@ -9,8 +9,7 @@ what the file names is there (workspaces, scripts, tools) is checked when it is 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
 
 from runtime.archive.catalog import check_free
 from runtime.archive.stores import open_store
@@ -18,14 +17,10 @@ from runtime.base.errors import ArchiveError, InputError
 from runtime.base.roles import EVERY, Role, Roles, own_roles
 from runtime.base.spec.finish import OnFinish, url_of
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
-from runtime.base.spec.servers import ServerSpec
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
 from runtime.tools.environment import named_secrets
 from runtime.tools.startable import faults as server_faults
-
-_ServerFaults = Callable[[str], tuple[tuple[Location, str], ...]]
-"""What is wrong with a server, which is given as JSON: each with its key."""
 
 _REMEMBERED = 4_096
 """Models that are asked about once, each with its options: jobs may have a seed each. And MCP
@@ -60,7 +55,7 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
     fault = _store_fault(store, loaded) if store is not None else None
     # Many jobs name few models, and the first check of one imports litellm.
     checked: dict[str, list[str]] = {}
-    servers = lru_cache(_REMEMBERED)(_server_faults)
+    servers: dict[str, list[tuple[Location, str]]] = {}
     for index, job in enumerate(loaded.batch.jobs):
         for model, at in _models(index, job, problems):
             # Of what is no file nothing is read: it may be a pipe.
@@ -177,16 +172,19 @@ def _check_finish(told: OnFinish | None, problems: Problems) -> None:
     )
 
 
-def _server_faults(server: str) -> tuple[tuple[Location, str], ...]:
-    return tuple(server_faults(ServerSpec.model_validate_json(server), os.environ))
-
-
-def _check_servers(job: JobSpec, index: int, problems: Problems, faults: _ServerFaults) -> None:
+def _check_servers(
+    job: JobSpec, index: int, problems: Problems, checked: dict[str, list[tuple[Location, str]]]
+) -> None:
     """See that the job's MCP servers can be started: without one it would go on, and be told."""
     own = problems.has(("jobs", index, "mcp"))
     at: Location = ("jobs", index, "mcp") if own else ("defaults", "mcp")
     for server in job.mcp:
-        for key, text in faults(server.model_dump_json()):
+        known = server.model_dump_json()
+        if known not in checked:
+            if len(checked) == _REMEMBERED:
+                checked.clear()
+            checked[known] = list(server_faults(server, os.environ))
+        for key, text in checked[known]:
             problems.add((*at, server.name, *key), text)
 
 
