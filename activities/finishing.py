@@ -26,7 +26,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.notices import Notice, find_notice, write_notice
 from runtime.archive.stores import ObjectStore
 from runtime.base.lifelines import ends_with
-from runtime.base.spec.finish import masked_url, url_of
+from runtime.base.spec.finish import masked_url, url_of, variable_of
 from runtime.tools.environment import tool_environment
 
 KEY_HEADER = "Idempotency-Key"
@@ -151,7 +151,7 @@ def _url(webhook: str) -> str:
     """The webhook's URL, which the worker's environment may have."""
     url = url_of(webhook, os.environ)
     if url is None:
-        raise NotHeard(f"this worker's environment has no URL in {webhook.strip('${}')}")
+        raise NotHeard(f"this worker's environment has no URL in {variable_of(webhook)}")
     return url
 
 

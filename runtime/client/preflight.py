@@ -15,7 +15,7 @@ from runtime.archive.catalog import check_free
 from runtime.archive.stores import open_store
 from runtime.base.errors import ArchiveError, InputError
 from runtime.base.roles import EVERY, Role, Roles, own_roles
-from runtime.base.spec.finish import OnFinish, url_of
+from runtime.base.spec.finish import OnFinish, url_of, variable_of
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
@@ -166,10 +166,8 @@ def _check_finish(told: OnFinish | None, problems: Problems) -> None:
     """See that whoever is told of ends has an address."""
     if told is None or told.webhook is None or url_of(told.webhook, os.environ) is not None:
         return
-    name = told.webhook.strip("${}")
-    problems.add(
-        ("on_finish", "webhook"), f"set {name} to a URL in the environment of this command"
-    )
+    text = f"set {variable_of(told.webhook)} to a URL in the environment of this command"
+    problems.add(("on_finish", "webhook"), text)
 
 
 def _check_servers(

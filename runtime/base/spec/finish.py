@@ -44,17 +44,22 @@ class OnFinish(BaseModel):
         """
         if self.webhook is None:
             return f"command {self.command}"
-        if VARIABLE.fullmatch(self.webhook):
+        if variable_of(self.webhook):
             return f"webhook {self.webhook}"
         return f"webhook {masked_url(self.webhook)}"
 
 
+def variable_of(webhook: str) -> str:
+    """The name of the variable that a webhook is given by; empty where it is a URL."""
+    named = VARIABLE.fullmatch(webhook)
+    return named["name"] if named is not None else ""
+
+
 def url_of(webhook: str, environment: Mapping[str, str]) -> str | None:
     """A webhook's URL, which the worker's environment may have; None if it has none there."""
-    named = VARIABLE.fullmatch(webhook)
-    if named is None:
+    if not (name := variable_of(webhook)):
         return webhook
-    url = environment.get(named["name"], "")
+    url = environment.get(name, "")
     return url if url.startswith(("http://", "https://")) else None
 
 
