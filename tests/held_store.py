@@ -1,4 +1,4 @@
-"""A store that keeps one writer waiting, so that a test has something happen meanwhile."""
+"""A store that keeps a writer or reader waiting, so that a test has something happen meanwhile."""
 
 from __future__ import annotations
 
@@ -10,21 +10,33 @@ from tests.eventually import SECONDS
 
 
 class HeldStore:
-    """``store``, whose first object with a key that is ``held`` is not written until it is let
-    go.
+    """``store``, whose first object with a key that is ``held`` is not written, or with ``reading``
+    not read, until it is let go.
     """
 
-    def __init__(self, store: ObjectStore, held: Callable[[str], bool]) -> None:
-        self._store, self._held = store, held
+    def __init__(
+        self, store: ObjectStore, held: Callable[[str], bool], *, reading: bool = False
+    ) -> None:
+        self._store, self._held, self._reading = store, held, reading
         self.reached, self.let_go = threading.Event(), threading.Event()
-        self.get, self.list, self.folders = store.get, store.list, store.folders
+        self.list, self.folders = store.list, store.folders
+
+    def get(self, key: str) -> bytes:
+        """Read an object; see ``ObjectStore``."""
+        if self._reading:
+            self._wait(key)
+        return self._store.get(key)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Write an object, unless there is one; see ``ObjectStore``."""
+        if not self._reading:
+            self._wait(key)
+        return self._store.put_if_absent(key, data)
+
+    def _wait(self, key: str) -> None:
         if self._held(key) and not self.reached.is_set():
             self.reached.set()
             self.let_go.wait(SECONDS)
-        return self._store.put_if_absent(key, data)
 
     def __str__(self) -> str:
         return str(self._store)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from temporalio.testing import WorkflowEnvironment
 
 from runtime.archive.checkpoints import checkpoint_before
 from runtime.archive.recorded import user_messages
-from runtime.archive.stores import ObjectStore
 from runtime.job.stops import JobStatus
 from tests.eventually import SECONDS, progress_of
+from tests.held_store import HeldStore
 from tests.kill.oracle import differences
 from tests.replay.replays import BUSY
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
@@ -93,35 +92,13 @@ async def test_a_server_that_asks_for_it_gets_short_histories(stage: Stage) -> N
     assert await replay_runs(stage.client, stage, "job-1") == 3
 
 
-class _HeldReading:
-    """``store``, of which no checkpoint is read until it is let go."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
-        self.reached, self.let_go = threading.Event(), threading.Event()
-        self.put_if_absent, self.list, self.folders = (
-            store.put_if_absent,
-            store.list,
-            store.folders,
-        )
-
-    def get(self, key: str) -> bytes:
-        """See ``ObjectStore``."""
-        if key.endswith(".checkpoint"):
-            self.reached.set()
-            self.let_go.wait(SECONDS)
-        return self._store.get(key)
-
-    def __str__(self) -> str:
-        return str(self._store)
-
-
 async def test_a_run_that_begins_tells_where_its_job_stands(
     temporal: WorkflowEnvironment, tmp_path: Path
 ) -> None:
     """Also before it has loaded it: turns and tokens do not begin anew."""
     stage = Stage(temporal.client, tmp_path, "begins")
-    stage.store = held = _HeldReading(stage.store)
+    held = HeldStore(stage.store, lambda key: key.endswith(".checkpoint"), reading=True)
+    stage.store = held
     spec = stage.spec(["turn = 1", *([BUSY] * 20), "finish(turn)"])
     async with stage.open():
         handle = await stage.start(spec, timedelta(seconds=2))
