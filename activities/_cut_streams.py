@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from activities._captured import CapturedCall
+from activities._plain_events import BEGINS
 from activities._unstreamed import MOST_QUOTED, ErrorReply, error_told, is_whole
 
 _LAST_EVENTS = rb"message_stop|response\.(completed|incomplete|failed)"
@@ -30,10 +31,6 @@ _ERROR = re.compile(
 )
 """An event that is called an error, and what it says."""
 
-_EVENTS = re.compile(rb"\s*(data|event|id|retry)?:")
-"""How such a stream begins, whatever its headers say that it is."""
-
-
 _OBJECTS = re.compile(rb"\[\s*\{")
 """How an array of objects begins."""
 
@@ -43,7 +40,7 @@ def is_cut(captured: CapturedCall) -> bool:
     content = captured.content
     if _is_undone(content):
         return True
-    streamed = captured.has_events or _EVENTS.match(content) is not None
+    streamed = captured.has_events or BEGINS.match(content) is not None
     return streamed and not is_whole(captured) and not _ENDS.search(content)
 
 
@@ -78,7 +75,7 @@ def is_none(captured: CapturedCall) -> bool:
     the other or in an array. What is packed in binary may be one.
     """
     content = captured.said.lstrip()
-    if captured.has_events or _EVENTS.match(content) or b"\0" in content:
+    if captured.has_events or BEGINS.match(content) or b"\0" in content:
         return False
     return not (_OBJECTS.match(content) or _object_in(content.partition(b"\n")[0]))
 

@@ -7,8 +7,8 @@ received is captured before, byte by byte.
 
 Only what is known to be a piece of a text is merged, in three protocols: a chunk of OpenAI's chat
 completions, an event of Anthropic's messages, one of OpenAI's Responses API. Two events are one if
-all that they say besides is the same. Everything else goes on as it came, but for pings, and a
-usage that litellm cannot read (``_odd_usage``).
+all that they say besides is the same. Everything else goes on as it came, but for pings, for what
+litellm's readers miss (``_plain_events``), and a usage that they cannot read (``_odd_usage``).
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from typing import Any
 
 from activities._charsets import MARK
 from activities._odd_usage import readable_event
+from activities._plain_events import BEGINS, is_whole_event, plain_events, unmistakable
 
 MOST_HELD = 64 * 1024
-"""Bytes that are held, of events that are put together; and of one that has not ended, behind which
-a stream goes on as it comes.
-"""
+"""Bytes that are held of events that are put together."""
+
+MOST_UNENDED = 2 * MOST_HELD
+"""Bytes that are held of an event that has not ended, behind which a stream goes on as it comes."""
 
 _PING = re.compile(rb"(event: ping\n)?data: \{ ?\"type\": ?\"ping\" ?\}\n\n")
 """An event of Anthropic's that says nothing: before a stream's last event litellm takes it for that
@@ -81,46 +83,60 @@ class _Piece:
         self.place[self.field] = text
         # In ASCII: the halves of a surrogate pair, which a stream may split, are one character.
         data = json.dumps({**self.besides, **self.passing})
-        return b"%sdata: %s\n\n" % (self.name, data.encode())
+        return unmistakable(b"%sdata: %s\n\n" % (self.name, data.encode()))
 
 
 class MergedEvents:
-    """The body of one response, as it comes and as it goes on: as it came if its parts are not
-    ``are_events``.
+    """The body of one response, as it comes and as it goes on: as it came if it ``is_refused``, or
+    does not begin as a stream of events does, whatever its headers say.
     """
 
-    def __init__(self, *, are_events: bool) -> None:
+    def __init__(self, *, is_refused: bool = False) -> None:
         self._rest = b""
         self._begun = False
         self._held: list[_Piece] = []
         self._bytes = 0
-        self._passes = not are_events
+        self._passes = is_refused
 
     def feed(self, data: bytes) -> bytes:
         """What goes on now that ``data`` has come; nothing while what follows may belong to it."""
         if not self._begun:
             data, self._begun = data.removeprefix(MARK), True
-        # Where lines end otherwise, it is none of the three protocols.
-        self._passes = self._passes or b"\r" in data or len(self._rest) > MOST_HELD
+            self._passes = self._passes or BEGINS.match(data) is None
         if self._passes:
-            return self.end() + data
-        *events, self._rest = (self._rest + data).split(b"\n\n")
+            return data
+        came = (self._rest + data).replace(b"\r\n", b"\n")
+        *events, self._rest = came.split(b"\n\n")
+        if len(self._rest) > MOST_UNENDED:
+            # Some servers have no empty line between events.
+            lines, _, last = self._rest.rpartition(b"\n")
+            if is_whole_event(lines):
+                events, self._rest = [*events, lines], last
+        # Where lines end in CR alone, it is none of the three protocols.
+        if b"\r" in came[:-1] or len(self._rest) > MOST_UNENDED:
+            self._passes, self._rest = True, b""
+            return self._let_go() + came
         return b"".join(part for event in events for part in self._taken(event + b"\n\n"))
 
     def end(self) -> bytes:
-        """What is left when nothing more comes."""
+        """What is left when nothing more comes: a last event counts that lacks its empty line."""
         rest, self._rest = self._rest, b""
-        return self._let_go() + rest
+        if not is_whole_event(rest.strip()):
+            return self._let_go() + rest
+        last = b"".join(self._taken(rest.strip() + b"\n\n"))
+        return last + self._let_go()
 
     @property
     def held(self) -> str:
         """What the model has said in events that have come, and have not gone on."""
         return "".join(piece.text for piece in self._held)
 
-    def _taken(self, event: bytes) -> Iterator[bytes]:
-        if _PING.fullmatch(event) is not None:
-            return
-        event = readable_event(event)
+    def _taken(self, came: bytes) -> Iterator[bytes]:
+        for event in plain_events(came):
+            if _PING.fullmatch(event) is None:
+                yield from self._heard(readable_event(event))
+
+    def _heard(self, event: bytes) -> Iterator[bytes]:
         piece = _piece(event)
         if piece is None:
             yield self._let_go()

@@ -83,7 +83,7 @@ class AsyncWire(httpx.AsyncBaseTransport):
         except Exception as error:
             raise _carried(error, captured, request, proxy) from error
         _answering(captured, response)
-        merged = MergedEvents(are_events=captured.succeeded and captured.has_events)
+        merged = MergedEvents(is_refused=not captured.succeeded)
         response.stream = _AsyncCapture(response.stream, captured, request, merged)
         return response
 

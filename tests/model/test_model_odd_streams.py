@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from gateway import Gateway, job_at
+from model_calls import RUN
 from temporalio.exceptions import ApplicationError
 
 from activities._merged_events import MergedEvents
@@ -72,7 +73,7 @@ async def test_a_byte_order_mark_hides_no_event() -> None:
 
 def test_a_byte_order_mark_stands_at_the_beginning_alone() -> None:
     """Anywhere else it is a character of its text."""
-    merged = MergedEvents(are_events=False)
+    merged = MergedEvents(is_refused=True)
     assert merged.feed(b"\xef\xbb\xbfa") + merged.feed(b"\xef\xbb\xbfb") == b"a\xef\xbb\xbfb"
 
 
@@ -131,3 +132,70 @@ async def test_a_model_that_speaks_of_an_error_has_none() -> None:
     async with Gateway(chat(said) + chat(None, reason="stop") + DONE, EVENTS) as address:
         got = await job_at(address, "openai/gpt-4o").take_turn()
     assert got.text == said
+
+
+READERS = pytest.mark.parametrize(
+    "name", ["openai/gpt-4o", "hosted_vllm/m", "anthropic/claude-sonnet-4-5"]
+)
+"""Models whose streams are read by different parts of litellm."""
+
+
+def told(name: str, *pieces: str) -> list[bytes]:
+    """The events of a reply in the protocol of the model ``name``."""
+    if name.startswith("anthropic"):
+        said = [messages(one) for one in (BEGUN, BLOCK, *map(text, pieces), ENDED)]
+        return [*said, messages({"type": "message_stop"})]
+    return [*map(chat, pieces), chat(None, reason="stop"), DONE]
+
+
+@READERS
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("word", ["[DONE]", "\u2028", "\x85"], ids=ascii)
+async def test_a_reply_may_say_what_ends_streams_and_lines(
+    name: str, word: str, end: bytes
+) -> None:
+    """Most of litellm's readers drop what has it: a statement with a hole in it was executed, or
+    the model was told that it had said nothing. Put together, the pieces of a text have it oftener.
+    """
+    said = "before", f" {word[:1]}", f"{word[1:]} after"
+    for pieces in (said, ("".join(said),)):
+        body = b"".join(told(name, *pieces)).replace(json.dumps(word)[1:-1].encode(), word.encode())
+        async with Gateway(body.replace(b"\n", end), EVENTS) as address:
+            job = job_at(address, name)
+            reply = await job.take_turn()
+        assert reply.text == f"before {word} after"
+        assert job.archive.wire_response(RUN, 1) == body.replace(b"\n", end)
+
+
+@READERS
+@pytest.mark.parametrize("ends", [b"", b"\n", b"\r\n"], ids=["nothing", "LF", "CRLF"])
+async def test_a_last_event_counts_that_lacks_its_empty_line(name: str, ends: bytes) -> None:
+    """What it said was left out, and the rest executed as the whole."""
+    body = b"".join(told(name, "x = 1")[:-2])
+    last = ENDED if name.startswith("anthropic") else None
+    body += (messages(last) if last else chat("0", reason="stop")).rstrip() + ends
+    async with Gateway(body, EVENTS) as address:
+        reply = await job_at(address, name).take_turn()
+    assert reply.text == ("x = 1" if last else "x = 10")
+
+
+@READERS
+@pytest.mark.parametrize(
+    ("said", "spelled"),
+    [
+        (b"\n\n", b"\n"),
+        (b"data: [DONE]", b'data: "[DONE]"'),
+        (b"data: ", b"retry: 3000\n\n: ping\n\nid: 7\n\ndata:\n\ndata:"),
+        (b'"object": "chat.completion.chunk",', b'\ndata: "object": "chat.completion.chunk",'),
+    ],
+    ids=["no empty line", "quoted end", "no data", "lines"],
+)
+async def test_a_reply_is_heard_whose_events_are_spelled_otherwise(
+    name: str, said: bytes, spelled: bytes
+) -> None:
+    """It was empty, or the call failed in words of Python's, each time that it was paid."""
+    body = b"".join(told(name, "x = ", "1")).replace(said, spelled)
+    gateway = Gateway(body, EVENTS)
+    async with gateway as address:
+        reply = await job_at(address, name).take_turn()
+    assert (reply.text, reply.finish_reason, len(gateway.requests)) == ("x = 1", "stop", 1)
