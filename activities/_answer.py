@@ -27,6 +27,9 @@ MiB.
 _MOST_BEFORE_ID = 16 * 1024
 """Bytes of a stream among which its reply's id is looked for: it stands in its first events."""
 
+_MOST_BEHIND_REASON = 4 * 1024
+"""Bytes at a reply's end among which the reason why it ended is looked for first."""
+
 _REASON = re.compile(rb"\"(?:finish|stop)_?reason\"\s*:\s*\"([^\"\\]+)\"", re.IGNORECASE)
 """Why a reply ended, in the protocols' own fields; what stands in a text has other quotes."""
 
@@ -133,7 +136,8 @@ def failed_by(body: bytes) -> str | None:
 
 def _reason_said(body: bytes) -> str:
     """Why a reply ended, in its provider's word; empty where it has none."""
-    said = _REASON.findall(body)
+    # It stands near the end of nearly all: few are searched as a whole.
+    said = _REASON.findall(body[-_MOST_BEHIND_REASON:]) or _REASON.findall(body)
     return said[-1].decode("utf-8", "replace") if said else ""
 
 

@@ -16,6 +16,7 @@ from model_calls import (
 )
 from temporalio.exceptions import ApplicationError
 
+from activities._answer import failed_by
 from runtime.projection.replies import parse_reply
 
 pytestmark = pytest.mark.usefixtures("litellm")
@@ -83,3 +84,11 @@ async def test_a_model_that_speaks_of_reasons_ends_by_none(stream: bool) -> None
             reply = await Job(model_at(server, stream=stream)).take_turn()
         assert reply.text == text
         assert reply.finish_reason in {"stop", "tool_calls"}
+
+
+@pytest.mark.parametrize("behind", [0, 4_000, 4_080, 4_096, 100_000])
+def test_the_last_reason_counts_wherever_it_stands(behind: int) -> None:
+    """However much follows it."""
+    chunk = b'data: {"choices": [{"delta": {}, "finish_reason": "%b"}]}\n\n'
+    assert failed_by(chunk % b"stop" + chunk % b"error" + b" " * behind) == "error"
+    assert failed_by(chunk % b"error" + chunk % b"stop" + b" " * behind) is None
