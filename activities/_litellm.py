@@ -31,7 +31,7 @@ from activities._odd_usage import without_odd_usage
 from activities._options import ModelOptions
 from activities._quiet import has_listeners, quieten
 from activities._reported_usage import reports_usage
-from activities._responses import as_chat, response_in
+from activities._responses import as_chat, response_in, unfinished_by
 from activities._script import replies_in
 from activities._short_errors import shorten_errors
 from activities._unstreamed import ErrorReply, fault_in, is_whole, played, unread
@@ -132,15 +132,20 @@ async def ask(
 
 
 def _failed(captured: CapturedCall) -> Exception | None:
-    """Why a reply is none that its provider says has failed, in the reason by which it ended."""
-    reason = failed_by(captured.content) if captured.succeeded else None
-    if reason is None:
+    """Why a reply is none that its provider says has failed, in the reason by which it ended, or
+    that it has not got through with, in its status.
+    """
+    if not captured.succeeded:
         return None
-    words = error_words(captured)
-    return (
-        StreamBroken(f"the reply failed at its provider (it ended by {reason!r})")
-        if words is None
-        else ErrorReply(words)
+    reason, status = failed_by(captured.content), unfinished_by(captured.said)
+    if reason is None and status is None:
+        return None
+    if (words := error_words(captured)) is not None:
+        return ErrorReply(words)
+    return StreamBroken(
+        f"the reply is not complete (its status is {status!r})"
+        if reason is None
+        else f"the reply failed at its provider (it ended by {reason!r})"
     )
 
 

@@ -16,6 +16,8 @@ from typing import Any
 from runtime.projection.messages import REASONING
 
 _ENDED = frozenset({"response.completed", "response.incomplete"})
+_PENDING = frozenset({"queued", "in_progress"})
+_GIVEN_UP = frozenset({"cancelled", "failed"})
 _CUT_OFF = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
@@ -26,6 +28,9 @@ def response_in(body: bytes) -> dict[str, Any] | None:
     Some servers leave the output out of a stream's last event; then it is what the events before
     told.
     """
+    # Most bodies are of other protocols, and none is parsed for this.
+    if b'"response' not in body:
+        return None
     if body.lstrip().startswith(b"{"):
         with suppress(ValueError, RecursionError):
             whole = json.loads(body)
@@ -35,7 +40,6 @@ def response_in(body: bytes) -> dict[str, Any] | None:
                 else None
             )
         return None
-    # Most bodies are of other protocols: none of their events is parsed for this.
     if not any(b'"' + kind.encode() + b'"' in body for kind in _ENDED):
         return None
     items: list[Any] = []
@@ -45,6 +49,16 @@ def response_in(body: bytes) -> dict[str, Any] | None:
         if event.get("type") in _ENDED and isinstance(event.get("response"), dict):
             return {**event["response"], "output": event["response"].get("output") or items}
     return None
+
+
+def unfinished_by(body: bytes) -> str | None:
+    """The status by which a body's response is none that the provider got through with: one that it
+    will go on with, or has given up, may hold half a reply; None if it is another.
+    """
+    status = str((response_in(body) or {}).get("status"))
+    # An event that says that it is completed is believed: some copy into it what it was before.
+    whole = body.lstrip().startswith(b"{")
+    return status if status in _GIVEN_UP or (whole and status in _PENDING) else None
 
 
 def as_chat(response: Mapping[str, Any]) -> SimpleNamespace:

@@ -25,7 +25,8 @@ from runtime.archive.stores import open_store
 from runtime.base.spec.models import Retry
 from runtime.base.tokens import encoding
 from runtime.base.values import ToolCall, Usage
-from tests.servers.provider_server import PIECE
+from tests.servers.provider_server import PIECE, ServerReply
+from tests.servers.responses_server import ResponsesProtocol
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
@@ -190,6 +191,39 @@ async def test_a_model_that_says_nothing_ends_no_job(content_type: str) -> None:
         reply = await job_at(address, "openai/gpt-5-codex", stream=stream).take_turn()
     assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (), "stop")
     assert reply.usage == Usage(prompt=100, completion=20)
+
+
+@pytest.mark.parametrize(
+    ("status", "stream", "streamed"),
+    [
+        *((status, True, False) for status in ("queued", "in_progress", "cancelled", "failed")),
+        *((status, False, False) for status in ("queued", "cancelled")),
+        *((status, True, True) for status in ("cancelled", "failed")),
+    ],
+)
+async def test_what_a_provider_has_not_got_through_with_is_no_reply(
+    status: str, stream: bool, streamed: bool
+) -> None:
+    """Half a statement was executed; or the model was told that it had said nothing."""
+    protocol = ResponsesProtocol()
+    response = protocol.whole(ServerReply(text="Hello.", code="x = 1"), {"model": "m"}, 1)
+    said = json.dumps({**response, "status": status})
+    body = f'data: {{"type": "response.completed", "response": {said}}}\n\n' if streamed else said
+    kind = "text/event-stream" if streamed else "application/json"
+    async with Gateway(body.encode(), kind) as address:
+        job = job_at(address, "openai/gpt-5-codex", stream=stream)
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+    assert (failed.value.type, failed.value.non_retryable, failed.value.message) == (
+        "StreamBroken",
+        False,
+        f"the reply is not complete (its status is {status!r})",
+    )
+    (attempt,) = job.archive.attempts(RUN, 1)
+    assert job.archive.failed_response(attempt.key) == body.encode()
+    failure = job.archive.failure(attempt.key)
+    assert failure is not None
+    assert failure.spent.usage.reported
 
 
 @pytest.mark.parametrize(
