@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,13 +88,10 @@ def refusal_in(body: bytes) -> str | None:
     for they have no content.
     """
     parts: list[str] = []
-    for line in body.splitlines():
-        # Most lines of a stream have none: they are not parsed for it.
-        if line.startswith(b"data: {") and b'"refusal"' in line:
-            with suppress(ValueError, KeyError, IndexError, TypeError):
-                parts.append(
-                    json.loads(line[len(b"data: ") :])["choices"][0]["delta"]["refusal"] or ""
-                )
+    # Most lines of a stream have none: they are not parsed for it.
+    for said in _objects(body, b'"refusal"'):
+        with suppress(KeyError, IndexError, TypeError):
+            parts.append(_text(said["choices"][0]["delta"]["refusal"]))
     return "".join(parts) or None
 
 
@@ -149,12 +146,24 @@ def held_in_pieces(body: bytes, secrets: Secrets) -> bool:
     their order.
     """
     texts: dict[str, list[str]] = {}
-    for line in body.splitlines():
-        if line.startswith(b"data: {"):
-            with suppress(ValueError, RecursionError):
-                _collect("", json.loads(line[len(b"data: ") :]), texts)
+    # One object alone has none in pieces.
+    alone = body.lstrip().startswith(b"{") and b"\n" not in body.strip()
+    for said in () if alone else _objects(body):
+        with suppress(RecursionError):
+            _collect("", said, texts)
     joined = map("".join, texts.values())
     return any(secrets.mask(text) != text for text in joined)
+
+
+def _objects(body: bytes, holding: bytes = b"{") -> Iterator[Any]:
+    """The JSON objects of a stream, in lines of data or plain ones: of the lines that have
+    ``holding`` in them.
+    """
+    for line in body.splitlines():
+        said = line.removeprefix(b"data:").lstrip()
+        if said.startswith(b"{") and holding in said:
+            with suppress(ValueError, RecursionError):
+                yield json.loads(said)
 
 
 def _collect(name: str, value: Any, texts: dict[str, list[str]]) -> None:

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from gateway import Gateway, job_at
-from model_calls import RUN
+from model_calls import KEY, RUN
 from temporalio.exceptions import ApplicationError
 
 from activities._merged_events import MergedEvents
+from activities._model_turn import WITHHELD
 
 pytestmark = pytest.mark.usefixtures("litellm")
 
@@ -199,3 +200,38 @@ async def test_a_reply_is_heard_whose_events_are_spelled_otherwise(
     async with gateway as address:
         reply = await job_at(address, name).take_turn()
     assert (reply.text, reply.finish_reason, len(gateway.requests)) == ("x = 1", "stop", 1)
+
+
+PIECES = ("Your key is ", KEY[:9], KEY[9:], ".")
+LINES = [json.dumps({"message": {"content": piece}, "done": False}) + "\n" for piece in PIECES]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("hosted_vllm/m", b"".join(map(chat, PIECES)).replace(b"data: ", b"data:")),
+        ("ollama_chat/llama3.1", "".join(LINES).encode()),
+    ],
+    ids=["no space", "lines"],
+)
+async def test_a_stream_that_broke_keeps_no_secret_however_it_is_spelled(
+    name: str, body: bytes
+) -> None:
+    """Its pieces stood in the archive, from which they can be put together."""
+    async with Gateway(body, EVENTS if b"data:" in body else "application/x-ndjson") as address:
+        job = job_at(address, name)
+        with pytest.raises(ApplicationError):
+            await job.take_turn()
+    (attempt,) = job.archive.attempts(RUN, 1)
+    assert job.archive.failed_response(attempt.key) == WITHHELD
+
+
+@pytest.mark.parametrize("space", [b" ", b""], ids=["space", "none"])
+async def test_a_refusal_is_heard_however_it_is_spelled(space: bytes) -> None:
+    """The model was told that it had said nothing."""
+    choice = {"index": 0, "delta": {"refusal": "No."}, "finish_reason": None}
+    body = event({"id": "c", "object": "chat.completion.chunk", "choices": [choice]})
+    body = (body + chat(None, reason="stop") + DONE).replace(b"data: ", b"data:" + space)
+    async with Gateway(body, EVENTS) as address:
+        reply = await job_at(address, "openai/gpt-4o").take_turn()
+    assert reply.refusal == "No."
