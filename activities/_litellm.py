@@ -27,9 +27,9 @@ from activities._captured import CapturedCall, Silence, current
 from activities._cut_streams import error_in, error_words, is_cut, is_none
 from activities._failures import StreamBroken
 from activities._lent import Lent
-from activities._odd_usage import without_odd_usage
 from activities._options import ModelOptions
 from activities._quiet import has_listeners, quieten
+from activities._readable import readable_body
 from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in, unfinished_by
 from activities._script import replies_in
@@ -109,7 +109,7 @@ async def ask(
             raise captured.failure from error
         raise
     except Exception as error:
-        again = await _reread_without_usage(lite, arguments, captured)
+        again = await _reread_as_readable(lite, arguments, captured)
         if again is not None:
             captured.heard = builder = again
         elif not _is_answered(captured, options, error):
@@ -161,13 +161,15 @@ async def _hear(lite: Any, arguments: dict[str, Any], builder: AnswerBuilder) ->
         builder.add_response(response)
 
 
-async def _reread_without_usage(
+async def _reread_as_readable(
     lite: Any, arguments: dict[str, Any], captured: CapturedCall
 ) -> AnswerBuilder | None:
-    """The reply in a response whose usage litellm cannot read; None if that is not what failed."""
+    """The reply in a response of which litellm cannot read the usage, or a text in parts; None if
+    that is not what failed.
+    """
     if captured.failure is not None or not captured.succeeded:
         return None
-    body = without_odd_usage(captured.content)
+    body = readable_body(captured.content)
     if body is None:
         return None
     builder = AnswerBuilder(captured.turn)
@@ -244,7 +246,7 @@ async def _reread(
             raise captured.failure
         return streamed
     builder = AnswerBuilder(captured.turn)
-    spared = without_odd_usage(captured.said)
+    spared = readable_body(captured.said)
     token = played.set(captured.said if spared is None else spared)
     # It is a call of ours still: what litellm does in those for nobody, and what it makes of long
     # texts, is left out.

@@ -8,7 +8,7 @@ received is captured before, byte by byte.
 Only what is known to be a piece of a text is merged, in three protocols: a chunk of OpenAI's chat
 completions, an event of Anthropic's messages, one of OpenAI's Responses API. Two events are one if
 all that they say besides is the same. Everything else goes on as it came, but for pings, for what
-litellm's readers miss (``_plain_events``), and a usage that they cannot read (``_odd_usage``).
+litellm's readers miss (``_plain_events``) or cannot read (``_readable``).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities._charsets import MARK
-from activities._odd_usage import readable_event
 from activities._plain_events import BEGINS, is_whole_event, plain_events, unmistakable
+from activities._readable import readable_event
 
 MOST_HELD = 64 * 1024
 """Bytes that are held of events that are put together."""

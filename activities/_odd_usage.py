@@ -2,14 +2,11 @@
 details should.
 
 litellm makes an error of it, whatever else the response says. The reply is there and paid for, so
-litellm reads zeros in its place, and what the call used is counted. What is archived is what came.
+litellm reads zeros in its place, and what the call used is counted.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from contextlib import suppress
 from typing import Any
 
 from activities._reported_usage import COUNTS, DEEPEST
@@ -31,8 +28,8 @@ _MAPPINGS = ("_details", "cache_creation", "server_tool_use")
 _LARGEST = 2.0**63
 """Larger numbers with a point are none to litellm."""
 
-_TOLD = re.compile(rb"\"(usage|usageMetadata)\"\s*:\s*[^\sn]|eval_count|\"message_(start|delta)\"")
-"""A usage that is not null, or perhaps one that may not be."""
+USAGE = rb"\"(usage|usageMetadata)\"\s*:\s*[^\sn]|eval_count|\"message_(start|delta)\""
+"""A pattern of a usage that is not null, or perhaps one that may not be."""
 
 _DELTA = "message_delta"
 _NEEDED = frozenset({"message", _DELTA})
@@ -44,35 +41,11 @@ which it began.
 """
 
 
-def readable_event(event: bytes) -> bytes:
-    """An event of a stream, as ``without_odd_usage`` gives it."""
-    # Most events tell of none, and are not read for it.
-    spared = without_odd_usage(event) if _TOLD.search(event) is not None else None
-    return event if spared is None else spared
-
-
-def without_odd_usage(body: bytes) -> bytes | None:
-    """The response with nothing used in place of each usage that cannot be read; None if all can.
-
-    It is one JSON object, or a stream of them in lines.
+def replace_odd_usage(value: Any) -> bool:
+    """Put nothing used in the place of each usage in a response, or in an event, that cannot be
+    read; whether there was any.
     """
-    with suppress(ValueError, RecursionError):
-        value = json.loads(body)
-        return _encoded(value) if _replaced(value, 0) else None
-    lines = [_line(line) for line in body.split(b"\n")]
-    if all(new is None for _, new in lines):
-        return None
-    return b"\n".join(line if new is None else new for line, new in lines)
-
-
-def _line(line: bytes) -> tuple[bytes, bytes | None]:
-    """A line of a stream, and what stands in for it."""
-    head, colon, data = line.partition(b"data:") if line.startswith(b"data:") else (b"", b"", line)
-    with suppress(ValueError, RecursionError):
-        value = json.loads(data)
-        if _replaced(value, 0):
-            return line, head + colon + b" " * bool(colon) + _encoded(value)
-    return line, None
+    return _replaced(value, 0)
 
 
 def _replaced(value: Any, depth: int) -> bool:
@@ -118,7 +91,3 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) or (
         isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST
     )
-
-
-def _encoded(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -109,3 +110,52 @@ async def test_a_reply_has_the_id_that_the_provider_gave_it(
     async with Gateway(body, "text/event-stream" if stream else "application/json") as address:
         reply = await job_at(address, settings["name"], stream=stream).take_turn()
     assert (reply.text, reply.response_id) == ("Hello.", id if named else "")
+
+
+def _chunk(**choice: Any) -> bytes:
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    said = {**chunk, "choices": [{"index": 0, "finish_reason": None, **choice}]}
+    return b"data: %b\n\n" % json.dumps(said).encode()
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+PARTS: list[Any] = [
+    [{"type": "reasoning", "summary": []}, {"type": "text", "text": "x = "}],
+    [THOUGHT],
+    [{"type": "text", "text": "1"}, {"type": "text", "text": "[DONE]"}, {"type": "reference"}],
+]
+"""Contents of chunks, in parts."""
+ALTERNATIVES = pytest.mark.parametrize("name", ["openai/gpt-4o", "hosted_vllm/m", "mistral/m"])
+
+
+@ALTERNATIVES
+async def test_a_text_in_parts_is_streamed(name: str) -> None:
+    """The model was told that it had said nothing, each time that it was paid."""
+    body = b"".join(_chunk(delta={"content": parts}) for parts in PARTS)
+    body += _chunk(delta={}, finish_reason="stop") + b"data: [DONE]\n\n"
+    async with Gateway(body, "text/event-stream") as address:
+        job = job_at(address, name)
+        reply = await job.take_turn()
+    assert reply.text == "x = 1[DONE]"
+    assert job.archive.wire_response(RUN, 1) == body
+
+
+@ALTERNATIVES
+async def test_a_whole_text_in_parts_is_read(name: str) -> None:
+    """It ended the job, as what is no reply of a model."""
+    body = OpenAIProtocol().whole(REPLY, {"model": "some-model"}, 1)
+    body["choices"][0]["message"]["content"] = list(chain(*PARTS))
+    async with Gateway(json.dumps(body).encode()) as address:
+        reply = await job_at(address, name).take_turn()
+    assert (reply.text, reply.tool_calls[0].name) == ("x = 1[DONE]", "python")
+    assert reply.usage == Usage(prompt=7, completion=5)
+
+
+async def test_nothing_in_a_chunk_is_nothing() -> None:
+    """Most of litellm's readers failed on it, in words of Python's."""
+    null = _chunk().replace(b'[{"index": 0, "finish_reason": null}]', b"null")
+    body = null + _chunk(delta={"content": "x = "}) + _chunk(delta=None) + null
+    body += _chunk(delta={"content": "1"}) + _chunk(delta=None, finish_reason="stop")
+    async with Gateway(body, "text/event-stream") as address:
+        reply = await job_at(address, "hosted_vllm/m").take_turn()
+    assert (reply.text, reply.finish_reason) == ("x = 1", "stop")

@@ -22,7 +22,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities._odd_usage import readable_event, without_odd_usage
+from activities._readable import readable_body, readable_event
 from activities._reported_usage import usage_in
 from activities.contracts import TurnReply
 from activities.metered import Metered
@@ -120,7 +120,7 @@ async def test_what_cannot_be_read_is_counted(name: str, said: Any, stream: bool
         False,
     )
     assert job.archive.wire_response(RUN, 1) == exchange.response
-    assert without_odd_usage(exchange.response) is not None
+    assert readable_body(exchange.response) is not None
 
 
 @pytest.mark.usefixtures("litellm")
@@ -214,7 +214,7 @@ async def test_a_whole_reply_that_tells_no_usage_is_read() -> None:
 )
 def test_what_can_be_read_is_left_as_it_came(body: bytes) -> None:
     """To the byte; figures that no call can have are looked at later."""
-    assert without_odd_usage(body) is None
+    assert readable_body(body) is None
     assert readable_event(body) == body
 
 
