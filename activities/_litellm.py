@@ -22,7 +22,14 @@ from threading import Lock
 from typing import Any
 
 from activities import _scripted
-from activities._answer import Answer, AnswerBuilder, failed_by, id_in, reason_in, refusal_in
+from activities._answer import (
+    Answer,
+    AnswerBuilder,
+    failed_by,
+    id_in,
+    reason_in,
+    refusal_in,
+)
 from activities._captured import CapturedCall, Silence, current
 from activities._cut_streams import error_in, error_words, is_cut, is_none
 from activities._failures import StreamBroken
@@ -34,7 +41,7 @@ from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in, unfinished_by
 from activities._script import replies_in
 from activities._short_errors import shorten_errors
-from activities._unstreamed import ErrorReply, fault_in, is_whole, played, unread
+from activities._unstreamed import ErrorReply, fault_in, is_whole, played, unread, whole_in
 from activities._wire import AsyncWire, SyncWire, Verify
 from runtime.base.collector import loading
 from runtime.base.digests import canonical_json
@@ -137,7 +144,7 @@ def _failed(captured: CapturedCall) -> Exception | None:
     """
     if not captured.succeeded:
         return None
-    reason, status = failed_by(captured.content), unfinished_by(captured.said)
+    reason, status = failed_by(captured.content), unfinished_by(whole_in(captured))
     if reason is None and status is None:
         return None
     if (words := error_words(captured)) is not None:
@@ -219,7 +226,7 @@ def _is_silent(captured: CapturedCall) -> bool:
     """
     if not is_whole(captured):
         return False
-    response = response_in(captured.said)
+    response = response_in(whole_in(captured))
     return response is not None and not response["output"] and response.get("error") is None
 
 
@@ -246,14 +253,14 @@ async def _reread(
             raise captured.failure
         return streamed
     builder = AnswerBuilder(captured.turn)
-    spared = readable_body(captured.said)
-    token = played.set(captured.said if spared is None else spared)
+    whole = whole_in(captured)
+    token = played.set(readable_body(whole) or whole)
     # It is a call of ours still: what litellm does in those for nobody, and what it makes of long
     # texts, is left out.
     call = current.set(captured)
     try:
-        whole = {name: value for name, value in arguments.items() if name != "stream_options"}
-        builder.add_response(await lite.acompletion(**{**whole, "stream": False}))
+        asked = {name: value for name, value in arguments.items() if name != "stream_options"}
+        builder.add_response(await lite.acompletion(**{**asked, "stream": False}))
     except Exception as error:
         captured.failure = unread(captured)
         raise captured.failure from error
@@ -268,7 +275,7 @@ async def _reread(
 
 def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) -> Answer:
     """``answer`` with what litellm drops from the bytes that were received."""
-    response = response_in(captured.said)
+    response = response_in(whole_in(captured))
     if response is not None:
         builder = AnswerBuilder(captured.turn)
         builder.add_response(as_chat(response))
@@ -279,11 +286,9 @@ def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) 
             response_id=id_in(captured.said, answer.response_id),
             finish_reason=reason_in(captured.content, answer.finish_reason),
         )
-    return (
-        replace(answer, refusal=answer.refusal or refusal_in(captured.content))
-        if options.stream
-        else answer
-    )
+    if not options.stream:
+        return answer
+    return replace(answer, refusal=answer.refusal or refusal_in(captured.content))
 
 
 def price(options: ModelOptions, usage: Any, tier: str | None = None) -> float:

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from activities._captured import CapturedCall
+from activities._plain_events import BEGINS
 
 MOST_QUOTED = 300
 """Characters of a page that are quoted."""
@@ -62,6 +63,12 @@ class TornReply(Exception):
     """A response of success that is JSON as far as it came."""
 
 
+_MOST_BESIDE = 2
+"""Lines of data behind the first one of a stream whose one event is the reply: empty, or its
+end.
+"""
+
+
 played: ContextVar[bytes | None] = ContextVar("holdfast_played_response", default=None)
 """A captured response: while it is set, the wire answers a model call with it, and asks nobody."""
 
@@ -81,7 +88,31 @@ def is_whole(captured: CapturedCall) -> bool:
 
     One of several lines is a stream of them.
     """
-    return captured.succeeded and isinstance(_object_in(captured.said), dict)
+    return captured.succeeded and isinstance(_object_in(whole_in(captured)), dict)
+
+
+def whole_in(captured: CapturedCall) -> bytes:
+    """What the response says, or the whole reply that is the one event of a stream: some servers
+    that do not stream send it so.
+    """
+    said = captured.said
+    # A stream has many events, and is not looked through for this.
+    if not BEGINS.match(said) or said.count(b"\ndata:") > _MOST_BESIDE:
+        return said
+    data = [line.removeprefix(b"data:").strip() for line in said.splitlines()]
+    objects = [text for text in data if text.startswith(b"{")]
+    return objects[0] if len(objects) == 1 and _is_reply(_object_in(objects[0])) else said
+
+
+def _is_reply(value: Any) -> bool:
+    """Whether it is the reply and no piece of one, in the protocols of OpenAI and Anthropic."""
+    match value:
+        case {"object": "response", "output": [*_]} | {"type": "message", "content": [*_]}:
+            return True
+        case {"choices": [{"message": {}} as choice]}:
+            return not choice.get("delta")
+        case _:
+            return False
 
 
 def fault_in(captured: CapturedCall) -> Exception | None:

@@ -59,6 +59,34 @@ async def test_a_whole_reply_is_taken_for_a_stream(make: Any, name: str, content
     assert len(job.archive.attempts(RUN, 1)) == 1
 
 
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "body", [b"data: %b\n\ndata: [DONE]\n\n", b": ok\r\nevent: message\r\ndata:%b"]
+)
+async def test_a_whole_reply_may_be_the_one_event_of_a_stream(
+    make: Any, name: str, body: bytes
+) -> None:
+    """It was the empty reply of a model, or ended the job, each time that it was paid."""
+    gateway = Gateway(body % whole(make, REPLY), "text/event-stream")
+    async with gateway as address:
+        job = job_at(address, name)
+        reply = await job.take_turn()
+    assert reply.text == REPLY.text
+    assert [json.loads(call.arguments) for call in reply.tool_calls] == [{"code": REPLY.code}]
+    assert (reply.usage.prompt, reply.usage.completion, reply.usage.reported) == (1000, 4, True)
+    assert job.archive.wire_response(RUN, 1) == gateway.body
+    assert len(gateway.requests) == 1
+
+
+async def test_a_whole_reply_behind_its_pieces_is_not_heard_twice() -> None:
+    """Some servers end a stream with all that was said."""
+    said = json.dumps({**_CHUNK, "choices": [{"index": 0, "delta": {"content": REPLY.text}}]})
+    body = b"data: %b\n\ndata: %b\n\n" % (said.encode(), whole(openai_server, REPLY))
+    async with Gateway(body, "text/event-stream") as address:
+        reply = await job_at(address, "openai/gpt-4o").take_turn()
+    assert reply.text == REPLY.text
+
+
 @STREAMING
 @PROTOCOLS
 async def test_a_page_ends_the_call_with_its_words(make: Any, name: str, stream: bool) -> None:
