@@ -95,6 +95,18 @@ def refusal_in(body: bytes) -> str | None:
     return "".join(parts) or None
 
 
+def inputs_in(body: bytes) -> dict[str, str]:
+    """The inputs that calls in a stream of Anthropic's messages have where they begin, by the
+    calls' ids: litellm reads those alone that come in pieces behind that.
+    """
+    inputs: dict[str, str] = {}
+    for said in _objects(body, b'"tool_use"'):
+        match said.get("content_block"):
+            case {"type": "tool_use", "id": str(id), "input": dict(input)} if input:
+                inputs[id] = _text(input)
+    return inputs
+
+
 def id_in(body: bytes, told: str) -> str:
     """The id that a provider gave its reply, empty where it gave none: litellm, by which it is
     ``told``, makes one up for some protocols, and where it reads none.

@@ -27,6 +27,7 @@ from activities._answer import (
     AnswerBuilder,
     failed_by,
     id_in,
+    inputs_in,
     reason_in,
     refusal_in,
 )
@@ -46,7 +47,7 @@ from activities._wire import AsyncWire, SyncWire, Verify
 from runtime.base.collector import loading
 from runtime.base.digests import canonical_json
 from runtime.base.spec.models import SCRIPTED
-from runtime.base.values import Usage
+from runtime.base.values import ToolCall, Usage
 from runtime.projection.messages import REASONING_ITEMS
 
 _lock = Lock()
@@ -288,7 +289,19 @@ def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) 
         )
     if not options.stream:
         return answer
-    return replace(answer, refusal=answer.refusal or refusal_in(captured.content))
+    inputs = inputs_in(captured.content)
+    return replace(
+        answer,
+        refusal=answer.refusal or refusal_in(captured.content),
+        tool_calls=tuple(_with_input(call, inputs.get(call.id)) for call in answer.tool_calls),
+    )
+
+
+def _with_input(call: ToolCall, input: str | None) -> ToolCall:
+    """``call`` with the ``input`` with which it began, where no arguments came behind that."""
+    if input is None or call.arguments not in ("", "{}"):
+        return call
+    return call.model_copy(update={"arguments": input})
 
 
 def price(options: ModelOptions, usage: Any, tier: str | None = None) -> float:

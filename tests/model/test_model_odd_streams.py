@@ -235,3 +235,23 @@ async def test_a_refusal_is_heard_however_it_is_spelled(space: bytes) -> None:
     async with Gateway(body, EVENTS) as address:
         reply = await job_at(address, "openai/gpt-4o").take_turn()
     assert reply.refusal == "No."
+
+
+@pytest.mark.parametrize(
+    ("pieces", "code"),
+    [((), "begun"), (("",), "begun"), (('{"code": ', '"told"}'), "told")],
+    ids=["none", "an empty one", "some"],
+)
+async def test_a_call_may_begin_with_its_input(pieces: tuple[str, ...], code: str) -> None:
+    """It was a call without arguments; where they follow, they count."""
+    call = {"type": "tool_use", "id": "t", "name": "python", "input": {"code": "begun"}}
+    said: list[dict[str, Any]] = [{"type": "content_block_start", "content_block": call}]
+    for piece in pieces:
+        delta = {"type": "input_json_delta", "partial_json": piece}
+        said.append({"type": "content_block_delta", "delta": delta})
+    said.append({"type": "content_block_stop"})
+    body = messages(BEGUN, *({**one, "index": 0} for one in said), ENDED)
+    async with Gateway(body, EVENTS) as address:
+        reply = await job_at(address, "anthropic/claude-sonnet-4-5").take_turn()
+    (called,) = reply.tool_calls
+    assert json.loads(called.arguments) == {"code": code}
