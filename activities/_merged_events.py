@@ -20,7 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities._charsets import MARK
-from activities._plain_events import BEGINS, is_whole_event, plain_events, unmistakable
+from activities._plain_events import (
+    BEGINS,
+    is_whole_event,
+    may_begin,
+    plain_events,
+    unmistakable,
+)
 from activities._readable import readable_event
 
 MOST_HELD = 64 * 1024
@@ -101,8 +107,11 @@ class MergedEvents:
     def feed(self, data: bytes) -> bytes:
         """What goes on now that ``data`` has come; nothing while what follows may belong to it."""
         if not self._begun:
-            data, self._begun = data.removeprefix(MARK), True
-            self._passes = self._passes or BEGINS.match(data) is None
+            data, self._rest = (self._rest + data).removeprefix(MARK), b""
+            if MARK.startswith(data) or (may_begin(data) and not self._passes):
+                self._rest = data
+                return b""
+            self._begun, self._passes = True, self._passes or BEGINS.match(data) is None
         if self._passes:
             return data
         came = (self._rest + data).replace(b"\r\n", b"\n")

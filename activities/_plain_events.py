@@ -16,6 +16,8 @@ from collections.abc import Iterator
 BEGINS = re.compile(rb"\s*(data|event|id|retry)?:")
 """How a stream of events begins, whatever its headers say that it is."""
 
+_FIRST = (b"data:", b"event:", b"id:", b"retry:", b":")
+
 _SPELLED = re.compile(rb"(event: [^\n]*\n)?data: \{[^\n]*\n\n")
 """An event that is spelled so already, but for what stands in its JSON."""
 
@@ -32,6 +34,12 @@ spells it otherwise.
 _DONE = b"[DONE]"
 _UNHEARD = frozenset({b"", b"id", b"retry"})
 """Fields that say nothing of a reply: comments, an event's number, how to connect again."""
+
+
+def may_begin(data: bytes) -> bool:
+    """Whether ``data`` is too little to tell whether a stream of events begins."""
+    begun = data.lstrip()
+    return any(first.startswith(begun) and first != begun for first in _FIRST)
 
 
 def plain_events(event: bytes) -> list[bytes]:

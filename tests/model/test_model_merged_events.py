@@ -24,6 +24,7 @@ from model_calls import (
 from activities import _model_turn
 from activities._answer import AnswerBuilder
 from activities._captured import CapturedCall
+from activities._charsets import MARK
 from activities._merged_events import MOST_HELD, MergedEvents
 from runtime.archive.container import unseal
 from runtime.archive.responses import read_response
@@ -195,6 +196,16 @@ def test_pieces_that_are_spelled_otherwise_are_one_event(said: bytes, spelled: b
     for cuts in ([], list(range(0, len(body), 7))):
         assert handed_on(body, cuts) == b"".join(events)
     assert handed_on(chat(content="word ").replace(said, spelled) * 3_000, []).count(b"\n\n") < 20
+
+
+@pytest.mark.parametrize("first", [b"", MARK, b"\n\n", MARK + b"\n", b"event: m\n", b"retry: 1\n"])
+def test_a_stream_is_one_in_whatever_pieces_it_begins(first: bytes) -> None:
+    """What comes first may be less than a field's name."""
+    body, merged = first + chat(content="a") + chat(content="b"), MergedEvents()
+    went = b"".join(merged.feed(body[at : at + 1]) for at in range(len(body))) + merged.end()
+    assert went.count(b"data: ") == (2 if b"event" in first else 1)
+    torn = MergedEvents()
+    assert (torn.feed(b"dat"), torn.end()) == (b"", b"dat")
 
 
 @pytest.mark.parametrize(
