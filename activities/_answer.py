@@ -129,9 +129,9 @@ def id_in(body: bytes, told: str) -> str:
 def reason_in(body: bytes, told: str) -> str:
     """Why a reply ended, as its provider says it, where that is one of the words for a reply that
     had no room for more: litellm, by which it is ``told``, makes ``stop`` of those that it does not
-    know.
+    know, or ``tool_calls`` where there are some.
     """
-    reason = _reason_said(body) if told == "stop" else told
+    reason = told if told in CUT_OFF else _reason_said(body)
     return reason if reason in CUT_OFF else told
 
 
@@ -171,7 +171,7 @@ def _objects(body: bytes, holding: bytes = b"{") -> Iterator[Any]:
     """The JSON objects of a stream, in lines of data or plain ones: of the lines that have
     ``holding`` in them.
     """
-    for line in body.splitlines():
+    for line in body.splitlines() if holding in body else ():
         said = line.removeprefix(b"data:").lstrip()
         if said.startswith(b"{") and holding in said:
             with suppress(ValueError, RecursionError):

@@ -40,7 +40,9 @@ async def test_a_reply_that_had_no_room_is_told_as_one(
     said = {"text": "First ", "code": "x = 1", "finish_reason": reason}
     async with make(lambda _m, _n: said).serving() as server:
         reply = await Job(model_at(server, stream=stream)).take_turn()
-    assert (reply.text, reply.finish_reason) == ("First ", reason)
+    # Later releases of litellm know some of the words.
+    assert reply.text == "First "
+    assert reply.finish_reason in {reason, "length"}
     parsed = parse_reply(reply.text, reply.tool_calls, reply.finish_reason, None, "tool")
     assert parsed.statement is None
     assert "cut off by the token limit" in (parsed.problem or "")
