@@ -30,6 +30,8 @@ from runtime.projection.replies import TOOL_NAME
 
 Messages = Sequence[dict[str, Any]]
 
+_NO_FUNCTION = "it has no function respond(messages)"
+
 
 class ScriptedFailure(BaseModel):
     """An error in place of a reply, as an HTTP provider would answer it.
@@ -108,9 +110,10 @@ def fault(file: str) -> str | None:
     try:
         state = path.stat()
         if path.suffix == ".py":
-            ast.parse(path.read_bytes(), path.name)
-        else:
-            _replies(path, state.st_mtime_ns, state.st_size)
+            if not _may_answer(ast.parse(path.read_bytes(), path.name)):
+                return f"scripted model {file}: {_NO_FUNCTION}"
+        elif not _replies(path, state.st_mtime_ns, state.st_size):
+            return f"scripted model {file}: it has no reply"
     except FileNotFoundError:
         return None
     except SyntaxError as error:
@@ -145,6 +148,26 @@ def read_reply(value: Any, where: str) -> ScriptedReply:
         problem = error.errors()[0]
         field = ".".join(map(str, problem["loc"])) or "the reply"
         raise InputError(f"scripted model {where}: {field}: {problem['msg']}") from error
+
+
+def _may_answer(module: ast.Module) -> bool:
+    """Whether a script may have its function once it has run: where nothing in it has that name, it
+    can get it by names that it brings in, or makes, alone.
+    """
+    for node in ast.walk(module):
+        match node:
+            case (
+                ast.FunctionDef(name="respond")
+                | ast.AsyncFunctionDef(name="respond")
+                | ast.ClassDef(name="respond")
+                | ast.Name(id="respond", ctx=ast.Store())
+                | ast.Name(id="globals" | "exec" | "setattr" | "vars" | "locals")
+            ):
+                return True
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                if any((alias.asname or alias.name) in {"respond", "*"} for alias in names):
+                    return True
+    return False
 
 
 def _answered(file: str, respond: Callable[[Any], Any], messages: Messages) -> ScriptedReply:
@@ -199,5 +222,5 @@ def _policy(path: Path, _mtime: int, _size: int) -> Callable[[Any], Any]:
         raise InputError(f"scripted model {path}: {type(error).__name__}: {error}") from error
     respond = getattr(module, "respond", None)
     if not callable(respond):
-        raise InputError(f"scripted model {path}: it has no function respond(messages)")
+        raise InputError(f"scripted model {path}: {_NO_FUNCTION}")
     return respond  # type: ignore[no-any-return]

@@ -287,6 +287,8 @@ def test_scripted_models_need_no_litellm(cli: CommandLine) -> None:
         ("c.yaml", "code: x = 1", "c.yaml: a list of replies is expected"),
         ("d.py", "def respond(messages)\n    return 1\n", "d.py, line 1: SyntaxError: expected"),
         ("e.yaml", f"- {'[' * 5_000}", "e.yaml: RecursionError"),
+        ("f.yaml", "[]", "f.yaml: it has no reply"),
+        ("g.py", "import json\ndef answer(messages): ...\n", "g.py: it has no function respond("),
     ],
 )
 def test_a_script_that_says_nothing_is_a_problem_of_the_file(
@@ -306,8 +308,27 @@ def test_a_script_that_says_nothing_is_a_problem_of_the_file(
     assert "jobs[1].model: scripted model " in second
     with pytest.raises(InputError, match="--model: scripted model"):
         check_model(ModelSettings(name=f"scripted/{own_cli.path / name}"), "tool", Budget())
-    own_cli.write(name, "respond = print" if name.endswith(".py") else "[]")
+    own_cli.write(name, "respond = print" if name.endswith(".py") else "[x]")
     assert own_cli("run", file, "--dry-run").code == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def respond(messages): ...",
+        "if True:\n    from json import dumps as respond",
+        "from json import *",
+        "for respond in [print]: pass",
+        "def make():\n    global respond\n    respond = print\nmake()",
+        "globals()['respond'] = print",
+    ],
+)
+def test_a_script_may_come_by_its_function_in_any_way(tmp_path: Path, text: str) -> None:
+    """Only one that cannot get it, however it runs, is a problem before it has run."""
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    model = ModelSettings(name=f"scripted/{script}")
+    assert check_model(model, "tool", Budget()) == []
 
 
 def test_whoever_is_told_of_ends_has_an_address(

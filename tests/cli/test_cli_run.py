@@ -35,9 +35,9 @@ def test_json_lines_and_nothing_else_on_stdout(cli: CommandLine) -> None:
     """
     cli.write("loudtools.py", TOOLS)
     cli.write("loud.yaml", script("loud('x')", "broken()", "finish({'files': []})"))
-    cli.write("imports.py", "import nosuch_module\n")
+    cli.write("imports.py", "import nosuch_module as respond\n")
     cli.write("raises.py", "def respond(messages):\n    raise KeyError('no')\n")
-    cli.write("nothing.py", "x = 1\n")
+    cli.write("nothing.py", "respond = 1\n")
     file = cli.jobs(
         "id: loud, model: scripted/loud.yaml, tools: ['loudtools:loud', 'loudtools:broken']",
         "id: imports, model: scripted/imports.py",
