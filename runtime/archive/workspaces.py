@@ -30,14 +30,26 @@ def version_after(store: ObjectStore, address: str, batch: str) -> str:
     Raises:
         NotFound: if there is no such job or turn, or it has no workspace of its own.
     """
+    archive, turn = named_workspace(store, address, batch)
+    runs = archive.runs()
+    if not runs:
+        raise NotFound(f"{archive.job} has no version of a workspace: it made no call")
+    return workspace_after(archive, runs[-1], turn)
+
+
+def named_workspace(store: ObjectStore, address: str, batch: str) -> tuple[JobArchive, int]:
+    """The job and the turn of such an address.
+
+    Raises:
+        NotFound: if there is no such job.
+    """
     named = WORKSPACE_OF.fullmatch(address)
     if named is None:
         raise NotFound(f"expected holdfast://JOB@N, got {address!r}")
     name = named["job"]
-    near = JobKey(batch=batch, job=name) if "/" not in name else None
+    near = JobKey(batch=batch, job=name) if "/" not in name else JobKey.named(name)
     key = near if near and JobArchive.of(store, near).runs() else find_job(store, name)
-    archive = JobArchive.of(store, key)
-    return workspace_after(archive, archive.runs()[-1], int(named["turn"]))
+    return JobArchive.of(store, key), int(named["turn"])
 
 
 def workspace_after(archive: JobArchive, run: str, turn: int) -> str:

@@ -195,12 +195,16 @@ async def test_a_job_begins_empty_or_as_another_left_it(stage: Stage) -> None:
 
 
 async def test_what_cannot_be_opened_ends_its_job_with_the_reason(stage: Stage) -> None:
-    """A directory that has gone."""
+    """A directory that has gone; what a job left that made no call."""
     spec = hands(stage, ["finish(1)"], workspace=str(stage.path / "nowhere"))
     outcome = await (await stage.start(spec)).result()
     assert outcome.status is JobStatus.FAILED
     assert "the workspace cannot be opened" in outcome.reason
     assert "nowhere" in outcome.reason
+    after = stage.spec(["finish(1)"], workspace=f"holdfast://{spec.id}@0", writable=Writable())
+    outcome = await (await stage.start(after)).result()
+    assert outcome.status is JobStatus.FAILED
+    assert f"{spec.id} has no version of a workspace: it made no call" in outcome.reason
 
 
 @both_ways
