@@ -1,9 +1,10 @@
 """What is checked of a batch before anything is started, beyond what its file says of itself: all
 problems at once.
 
-Models (their provider, mode, key, packages and price, or what their script says), the archive, and
-what this machine must have where it does the work: secrets, sandboxes, MCP servers' programs. That
-what the file names is there (workspaces, scripts, tools) is checked when it is loaded.
+Models (their provider, mode, key, packages and price, or what their script says), the archive, what
+jobs begin with of other jobs' workspaces, and what this machine must have where it does the work:
+secrets, sandboxes, MCP servers' programs. That what the file names is there (workspaces, scripts,
+tools) is checked when it is loaded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from runtime.base.errors import ArchiveError, InputError
 from runtime.base.roles import EVERY, Role, Roles, own_roles
 from runtime.base.spec.finish import OnFinish, url_of, variable_of
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
+from runtime.client.beginnings import missing, note
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
 from runtime.tools.environment import named_secrets
@@ -35,12 +37,15 @@ _WRITE_PRICE = (
 )
 
 
-def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[str]:
+def check(
+    loaded: Loaded, store: str | None, here: Roles | None = None, archive: str | None = None
+) -> list[str]:
     """Check the models of the batch, each where it is named, and the archive at ``store``.
 
-    Returns what is worth a note. ``here`` are the parts of the work that are done on this machine,
-    None for those of its environment: for the others, workers elsewhere have keys, packages,
-    secrets and sandboxes.
+    Returns what is worth a note. ``archive`` is the address of the one that has what the jobs begin
+    with, None where that is not known. ``here`` are the parts of the work that are done on this
+    machine, None for those of its environment: for the others, workers elsewhere have keys,
+    packages, secrets and sandboxes.
 
     litellm is imported only where a model is none of the scripted ones.
 
@@ -56,6 +61,7 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
     # Many jobs name few models, and the first check of one imports litellm.
     checked: dict[str, list[str]] = {}
     servers: dict[str, list[tuple[Location, str]]] = {}
+    begun_with: dict[str, list[int]] = {}
     for index, job in enumerate(loaded.batch.jobs):
         for model, at in _models(index, job, problems):
             # Of what is no file nothing is read: it may be a pipe.
@@ -70,6 +76,7 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
                 problems.add(at, "; ".join(faults))
             if model.script is None:
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
+        note(job, index, begun_with)
         if job.writable is not None and Role.SANDBOXES in here:
             _check_hands(job.writable, index, problems)
         if Role.TOOLS in here:
@@ -79,6 +86,9 @@ def check(loaded: Loaded, store: str | None, here: Roles | None = None) -> list[
             notes |= dict.fromkeys(_unmasked(job))
     if Role.TOOLS in here:
         _check_finish(loaded.batch.on_finish, problems)
+    if archive is not None:
+        for index, told in missing(loaded.batch, begun_with, archive):
+            problems.add((*_workspace(index, problems), "from"), told)
     problems.raise_if_any()
     if fault is not None:
         raise fault
@@ -133,8 +143,7 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
     from runtime.sandbox.choice import sandbox_of
     from runtime.sandbox.command import SandboxUnavailable
 
-    own = problems.has(("jobs", index, "workspace"))
-    at: Location = ("jobs", index, "workspace") if own else ("defaults", "workspace")
+    at = _workspace(index, problems)
     try:
         sandbox_of(writable.sandbox)
         named_secrets(writable.secrets, os.environ)
@@ -142,6 +151,12 @@ def _check_hands(writable: Writable, index: int, problems: Problems) -> None:
         problems.add(at, str(error))
     except OSError as error:
         problems.add(at, f"no command could be tried here: {error}")
+
+
+def _workspace(index: int, problems: Problems) -> Location:
+    """Where the file names a job's workspace."""
+    own = problems.has(("jobs", index, "workspace"))
+    return ("jobs", index, "workspace") if own else ("defaults", "workspace")
 
 
 def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import CommandLine, script, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, gated, script, wait_for
 from tests.git.jobs import written_tree
 from tests.small_disk import fill, small_disk
 
@@ -57,6 +57,50 @@ def test_what_a_real_job_did_can_be_asked(cli: CommandLine, tmp_path: Path) -> N
     log = ["git", "log", "--format=%s"]
     told = subprocess.run(log, cwd=tmp_path / "repo", capture_output=True, text=True, check=True)
     assert len(told.stdout.splitlines()) == 4
+
+
+def test_what_no_job_left_is_missed_before_anything_starts(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    """Told by the file's lines; not of jobs that have begun, nor where one of the file itself, or
+    one that runs, may leave it yet.
+    """
+    cli.write("a.json", script("write('x', '1')", "finish(1)"))
+    begins = "model: scripted/a.json, workspace: {sandbox: none, write: true"
+    source = cli.jobs(f"id: one, {begins}}}", batch="left-by")
+    assert cli("run", source).code == 0
+
+    def beginning(*places: str, batch: str = "left-to") -> Path:
+        jobs = [f"id: j{n}, {begins}, from: {place}}}" for n, place in enumerate(places)]
+        return cli.jobs(*jobs, f"id: own, {begins}}}", batch=batch, name=f"{batch}.yaml")
+
+    good = ["holdfast://left-by/one@2", "holdfast://own@1", "holdfast://left-to/own@9"]
+    file = beginning("holdfast://left-by/none@1", "holdfast://left-by/one@3", *good)
+    for dry in (["--dry-run"], []):
+        done = cli("run", file, *dry)
+        assert (done.code, done.out) == (2, "")
+        first, second = done.err.splitlines()
+        assert first.startswith(f"error: {file}:4: jobs[0].workspace.from: no job that has begun")
+        assert f"{file}:5: jobs[1].workspace.from: left-by/one has no turn 3 in run " in second
+    assert cli("ls", "left-to").out == ""
+    assert cli("run", beginning(*good), "--dry-run").code == 0
+    nowhere = cli("run", file, "--dry-run", "--store", tmp_path / "none")
+    assert (nowhere.code, nowhere.err.count("no job that has begun is called")) == (2, 1)
+    gate = tmp_path / "gate"
+    cli.write("gated.py", gated(gate))
+    running = begins.replace("a.json", "gated.py")
+    process = cli.start("run", cli.jobs(f"id: a, {running}}}, {UNHURRIED}", batch="left-later"))
+    wait_for(lambda: cli.turns("left-later", "a") > 0, "a turn", process)
+    later = beginning("holdfast://left-later/a@99999", batch="left-then")
+    assert cli("run", later, "--dry-run").code == 0
+    gate.touch()
+    assert cli.finished(process).code == 0
+    assert cli("run", later, "--dry-run").code == 2
+    begun = beginning("holdfast://left-by/one@1", batch="left-begun")
+    assert cli("run", begun).code == 0
+    assert cli("archive", "delete", "left-by/one", "--reason", "over").code == 0
+    assert "2 done" in cli("run", begun).out
+    assert cli("run", beginning("holdfast://left-by/one@1", batch="left-after")).code == 2
 
 
 @pytest.mark.parametrize("sandbox", ["auto", "none"])
