@@ -23,7 +23,7 @@ from runtime.cli.replay_options import (
     Then,
     ThenOption,
     Wanted,
-    check_model,
+    check_order,
     order_of,
 )
 from runtime.server.target import Target
@@ -96,7 +96,7 @@ def command(
         wanted = Wanted(mode, frozen, then, edit, message, model, budget)
         # An order for each: one order is claimed by one run.
         orders = [order_of(wanted, archive, source, turn) for _ in names]
-        check_model(orders[0], archive, detach=detach)
+        check_order(orders[0], archive, detach=detach)
 
         async def begin(connection: Connection) -> list[Started]:
             point = ForkPoint(source, turn)

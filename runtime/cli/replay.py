@@ -21,7 +21,7 @@ from runtime.cli.replay_options import (
     Then,
     ThenOption,
     Wanted,
-    check_model,
+    check_order,
     order_of,
 )
 from runtime.server.target import Target
@@ -96,7 +96,7 @@ def _replayed(
     archive = JobArchive.of(objects, name)
     timeline = chosen_run(archive, str(name), run)
     order = order_of(wanted, archive, RunName(batch=name.batch, job=name.job, run=timeline), start)
-    check_model(order, archive, detach=detach)
+    check_order(order, archive, detach=detach)
 
     async def begin(connection: Connection) -> list[Started]:
         # Asked before: then it has a run, by which its batch passes it over.

@@ -133,20 +133,26 @@ def order_of(wanted: Wanted, archive: JobArchive, source: RunName, turn: int) ->
     )
 
 
-def check_model(order: ReplayOrder, archive: JobArchive, *, detach: bool) -> None:
-    """See that the model that ``order`` names can be called, before a run is ended or made for it.
+def check_order(order: ReplayOrder, archive: JobArchive, *, detach: bool) -> None:
+    """See that the model that ``order`` names can be called, before a run is ended or made for it;
+    note a deadline that leaves it no time.
 
     With ``detach`` its key and its packages are those of workers elsewhere.
 
     Raises:
         InputError: if it cannot.
     """
-    if order.model is None:
-        return
+    from activities.record import AfterRecord
     from runtime.base.spec.models import Budget, ModelSettings
     from runtime.cli.output import note
     from runtime.client import preflight
 
+    # What a record answers no time ends.
+    timeless = order.frozen and order.then is AfterRecord.STOP
+    if order.budget is not None and not timeless and preflight.has_passed(order.budget):
+        note(f"the deadline {order.budget.deadline} has passed: it ends the run as it begins")
+    if order.model is None:
+        return
     definition = archive.definition() or {}
     budget = order.budget or Budget.model_validate(definition.get("budget", {}))
     options = {key: value for key, value in order.model.items() if key != "name"}

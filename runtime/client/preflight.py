@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from runtime.archive.catalog import check_free
 from runtime.archive.stores import open_store
@@ -35,6 +36,9 @@ _WRITE_PRICE = (
     "'price: {input: 1.25, output: 10}' in the model's mapping (dollars per million tokens), or"
     " 'price: free'"
 )
+
+
+_NO_TURN = "jobs that have it, and have not ended, begin no other turn"
 
 
 def check(
@@ -77,6 +81,8 @@ def check(
             if model.script is None:
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
         note(job, index, begun_with)
+        if has_passed(job.budget):
+            notes |= {f"the deadline {job.budget.deadline} has passed: {_NO_TURN}": None}
         if job.writable is not None and Role.SANDBOXES in here:
             _check_hands(job.writable, index, problems)
         if Role.TOOLS in here:
@@ -118,6 +124,12 @@ def check_model(
     if budget.usd != Budget().usd:
         raise InputError(f"--model: {_would_not_hold(model)}")
     return [_counts_as_free(model)]
+
+
+def has_passed(budget: Budget) -> bool:
+    """Whether a budget has a deadline that is a time, and has passed."""
+    deadline = budget.deadline
+    return isinstance(deadline, str) and datetime.fromisoformat(deadline) <= datetime.now(UTC)
 
 
 def _store_fault(store: str, loaded: Loaded) -> ArchiveError | InputError | None:

@@ -363,6 +363,23 @@ def test_a_variable_that_masks_nothing_is_worth_a_note(
     assert check(loaded, None) == []
 
 
+def test_a_deadline_that_has_passed_is_worth_a_note(own_cli: CommandLine) -> None:
+    """Once for all jobs that have it. It is no mistake: the same file may be given again to hear
+    how its jobs ended.
+    """
+    own_cli.write("a.yaml", script("finish(1)"))
+    past, coming = "2020-01-01T09:00:00+01:00", "2120-01-01T09:00:00+01:00"
+    lines = [
+        f"id: j{n}, model: scripted/a.yaml, budget: {{deadline: {deadline}}}"
+        for n, deadline in enumerate((past, past, coming, "1s"))
+    ]
+    told = (
+        "the deadline 2020-01-01T08:00:00+00:00 has passed: jobs that have it, and have not ended,"
+        " begin no other turn"
+    )
+    assert check(load(own_cli.jobs(*lines, batch="late")), None) == [told]
+
+
 def test_no_archive_begins_in_the_midst_of_something_else(own_cli: CommandLine) -> None:
     """Its folders would be jobs. What an archive has lost of its own is made again."""
     own_cli.write("a.yaml", script("finish(1)"))

@@ -62,6 +62,17 @@ def test_a_frozen_replay_proves_the_timeline(cli: CommandLine, job: str) -> None
     assert compared["first_other_execution"] is None
 
 
+def test_a_deadline_that_leaves_no_time_is_worth_a_note(cli: CommandLine, job: str) -> None:
+    """Of a record that is executed by its own answers no time is asked."""
+    over = ("--budget", "deadline=2020-01-01T00:00:00Z")
+    told = "the deadline 2020-01-01T00:00:00+00:00 has passed: it ends the run as it begins\n"
+    name = f"late-{job.partition('/')[0]}"
+    done = cli("fork", f"{job}@3", "--as", name, *over)
+    assert (done.code, told in done.err) == (3, True)
+    frozen = cli("replay", job, "--from", "3", "--mode", "reexecute", "--frozen", *over)
+    assert (frozen.code, frozen.err) == (0, "")
+
+
 def test_a_changed_file_makes_its_readers_diverge(cli: CommandLine, job: str) -> None:
     """Exit code 4, and the first divergence is the cause."""
     cli.write("ws/data.txt", "other\n")
