@@ -208,7 +208,9 @@ async def _run(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]
     batch = loaded.batch
     if (store := options.get("store")) is not None:
         batch = batch.model_copy(update={"store": os.fspath(store)})
-    notes = await asyncio.to_thread(check, loaded, batch.store, archive=address_of(batch.store))
+    notes = await asyncio.to_thread(
+        check, loaded, batch.store, archive=lambda: address_of(batch.store)
+    )
     archive = await asyncio.to_thread(archive_of, batch.store)
     target = Target(options.get("address"), options.get("namespace"), options.get("profile"))
     async with connect(target) as connection:

@@ -162,7 +162,7 @@ def _check(loaded: Loaded, store: str | None, reporter: Reporter) -> None:
     if any(job.model.script is None for job in loaded.batch.jobs):
         reporter.waiting("checking the models: loading the model library")
     try:
-        notes = check(loaded, store, archive=address_of(store))
+        notes = check(loaded, store, archive=lambda: address_of(store))
     finally:
         reporter.stop()
     for line in notes:

@@ -31,8 +31,6 @@ def missing(
     """Each job that cannot begin with what it is to, by its index, and why, as far as the archive
     at that address tells now; ``wanted`` has the jobs by the addresses that they name.
     """
-    if not wanted:
-        return
     try:
         store, none = open_existing(archive), ""
     except NotFound as error:

@@ -10,7 +10,7 @@ tools) is checked when it is loaded.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from runtime.archive.catalog import check_free
@@ -42,13 +42,16 @@ _NO_TURN = "jobs that have it, and have not ended, begin no other turn"
 
 
 def check(
-    loaded: Loaded, store: str | None, here: Roles | None = None, archive: str | None = None
+    loaded: Loaded,
+    store: str | None,
+    here: Roles | None = None,
+    archive: Callable[[], str] | None = None,
 ) -> list[str]:
     """Check the models of the batch, each where it is named, and the archive at ``store``.
 
-    Returns what is worth a note. ``archive`` is the address of the one that has what the jobs begin
-    with, None where that is not known. ``here`` are the parts of the work that are done on this
-    machine, None for those of its environment: for the others, workers elsewhere have keys,
+    Returns what is worth a note. ``archive`` tells the address of the one that has what the jobs
+    begin with, None where that is not known. ``here`` are the parts of the work that are done on
+    this machine, None for those of its environment: for the others, workers elsewhere have keys,
     packages, secrets and sandboxes.
 
     litellm is imported only where a model is none of the scripted ones.
@@ -92,8 +95,9 @@ def check(
             notes |= dict.fromkeys(_unmasked(job))
     if Role.TOOLS in here:
         _check_finish(loaded.batch.on_finish, problems)
-    if archive is not None:
-        for index, told in missing(loaded.batch, begun_with, archive):
+    # Asked only then: to know it may make the state directory.
+    if archive is not None and begun_with:
+        for index, told in missing(loaded.batch, begun_with, archive()):
             problems.add((*_workspace(index, problems), "from"), told)
     problems.raise_if_any()
     if fault is not None:
