@@ -19,7 +19,7 @@ from runtime.base.errors import InputError
 from runtime.base.quoted import shown
 from runtime.base.spec.models import BatchSpec
 from runtime.base.values import Usage
-from runtime.cli.stores import address_of, archive_of
+from runtime.cli.stores import address_of, archive_of, named
 from runtime.cli.telemetry import begin_traces, flush_traces
 from runtime.client.coming import goes_on, with_those_to_come
 from runtime.client.control import Control
@@ -209,7 +209,7 @@ async def _run(jobs_file: str | Path, options: Options) -> AsyncGenerator[Event]
     if (store := options.get("store")) is not None:
         batch = batch.model_copy(update={"store": os.fspath(store)})
     notes = await asyncio.to_thread(
-        check, loaded, batch.store, archive=lambda: address_of(batch.store)
+        check, loaded, named(batch.store), archive=lambda: address_of(batch.store)
     )
     archive = await asyncio.to_thread(archive_of, batch.store)
     target = Target(options.get("address"), options.get("namespace"), options.get("profile"))

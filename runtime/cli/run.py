@@ -155,14 +155,14 @@ def _check(loaded: Loaded, store: str | None, reporter: Reporter) -> None:
     Raises:
         InputError: if one cannot.
     """
-    from runtime.cli.stores import address_of
+    from runtime.cli.stores import address_of, named
     from runtime.client.preflight import check
 
     # Said before it is done: the library takes seconds to load.
     if any(job.model.script is None for job in loaded.batch.jobs):
         reporter.waiting("checking the models: loading the model library")
     try:
-        notes = check(loaded, store, archive=lambda: address_of(store))
+        notes = check(loaded, named(store), archive=lambda: address_of(store))
     finally:
         reporter.stop()
     for line in notes:

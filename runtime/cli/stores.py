@@ -10,13 +10,19 @@ from runtime.base.home import state_home
 VARIABLE = "HOLDFAST_STORE"
 
 
-def address_of(url: str | None) -> str:
-    """The archive's address: the given one, also an empty one, which is an error as any other that
-    names none; else ``HOLDFAST_STORE``'s, else the directory beside the embedded server.
+def named(url: str | None) -> str | None:
+    """The archive's address where one is named: the given one, also an empty one, which is an error
+    as any other that names none; else ``HOLDFAST_STORE``'s.
     """
-    if url is not None:
-        return url
-    return os.environ.get(VARIABLE) or str(state_home().archive)
+    return url if url is not None else os.environ.get(VARIABLE) or None
+
+
+def address_of(url: str | None) -> str:
+    """The archive's address: that which is ``named``, else the directory beside the embedded
+    server.
+    """
+    address = named(url)
+    return address if address is not None else str(state_home().archive)
 
 
 def archive_of(url: str | None) -> ObjectStore:
@@ -35,7 +41,7 @@ def archive_to_read(url: str | None) -> ObjectStore:
     """The same archive for a command that writes nothing: one that is named must be there, and may
     be read-only.
     """
-    if url is None and not os.environ.get(VARIABLE):
+    if named(url) is None:
         # The state directory's own may not be made yet: then there are no jobs.
         return archive_to_control(None)
     return open_existing(address_of(url))

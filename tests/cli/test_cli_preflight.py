@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import InputError
 from runtime.base.quoted import shown
@@ -380,7 +381,9 @@ def test_a_deadline_that_has_passed_is_worth_a_note(own_cli: CommandLine) -> Non
     assert check(load(own_cli.jobs(*lines, batch="late")), None) == [told]
 
 
-def test_no_archive_begins_in_the_midst_of_something_else(own_cli: CommandLine) -> None:
+def test_no_archive_begins_in_the_midst_of_something_else(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its folders would be jobs. What an archive has lost of its own is made again."""
     own_cli.write("a.yaml", script("finish(1)"))
     own_cli.write("project/src/package/x.py", "")
@@ -392,6 +395,11 @@ def test_no_archive_begins_in_the_midst_of_something_else(own_cli: CommandLine) 
     plain = own_cli.jobs("id: a, model: scripted/a.yaml", batch="midst")
     done = own_cli("run", plain, "--store", project)
     assert done == Done(2, "", f"error: {project} {told}")
+    with monkeypatch.context() as patch:
+        patch.setenv("HOLDFAST_STORE", str(project))
+        assert own_cli("run", plain) == done
+        with pytest.raises(InputError, match="holds something else"):
+            holdfast.run(plain)
     file = own_cli.jobs("id: a, model: scripted/a.yaml", batch="midst", head="store: ./project")
     assert own_cli("run", file) == Done(2, "", f"error: {file}:2: store: {project} {told}")
     create = own_cli("archive", "create", project)
