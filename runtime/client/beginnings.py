@@ -9,7 +9,7 @@ from runtime.archive.stores import ObjectStore, open_existing
 from runtime.archive.workspaces import named_workspace, version_after
 from runtime.base.addresses import SCHEME, WORKSPACE_OF
 from runtime.base.errors import ArchiveError, NotFound
-from runtime.base.spec.models import BatchSpec, JobSpec
+from runtime.base.spec.models import BatchSpec
 from runtime.base.values import JobKey
 from runtime.client.lost import is_open
 
@@ -17,19 +17,24 @@ _ASKED = 100
 """So many are looked for; each other one is as its job begins."""
 
 
-def note(job: JobSpec, index: int, wanted: dict[str, list[int]]) -> None:
-    """Take note of what a job is to begin with, if that is another one's."""
-    address = job.workspace
-    room = address in wanted or len(wanted) < _ASKED
-    if room and job.writable is not None and WORKSPACE_OF.fullmatch(address):
-        wanted.setdefault(address, []).append(index)
+def begun_with(batch: BatchSpec) -> dict[str, list[int]]:
+    """The indices of the jobs that are to begin with what another one left, by the address that
+    they name.
+    """
+    wanted: dict[str, list[int]] = {}
+    for index, job in enumerate(batch.jobs):
+        address = job.workspace
+        room = address in wanted or len(wanted) < _ASKED
+        if room and job.writable is not None and WORKSPACE_OF.fullmatch(address):
+            wanted.setdefault(address, []).append(index)
+    return wanted
 
 
 def missing(
     batch: BatchSpec, wanted: dict[str, list[int]], archive: str
 ) -> Iterator[tuple[int, str]]:
     """Each job that cannot begin with what it is to, by its index, and why, as far as the archive
-    at that address tells now; ``wanted`` has the jobs by the addresses that they name.
+    at that address tells now; ``wanted`` are those that are ``begun_with``.
     """
     try:
         store, none = open_existing(archive), ""

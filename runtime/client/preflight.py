@@ -19,7 +19,7 @@ from runtime.base.errors import ArchiveError, InputError
 from runtime.base.roles import EVERY, Role, Roles, own_roles
 from runtime.base.spec.finish import OnFinish, url_of, variable_of
 from runtime.base.spec.models import NO_MODEL, Budget, JobSpec, ModelSettings, Writable
-from runtime.client.beginnings import missing, note
+from runtime.client.beginnings import begun_with, missing
 from runtime.jobsfile.load import Loaded
 from runtime.jobsfile.problems import Location, Problems
 from runtime.tools.environment import named_secrets
@@ -68,7 +68,6 @@ def check(
     # Many jobs name few models, and the first check of one imports litellm.
     checked: dict[str, list[str]] = {}
     servers: dict[str, list[tuple[Location, str]]] = {}
-    begun_with: dict[str, list[int]] = {}
     for index, job in enumerate(loaded.batch.jobs):
         for model, at in _models(index, job, problems):
             # Of what is no file nothing is read: it may be a pipe.
@@ -83,7 +82,6 @@ def check(
                 problems.add(at, "; ".join(faults))
             if model.script is None:
                 notes |= dict.fromkeys(_unpriced(model, job, index, at, problems))
-        note(job, index, begun_with)
         if has_passed(job.budget):
             notes |= {f"the deadline {job.budget.deadline} has passed: {_NO_TURN}": None}
         if job.writable is not None and Role.SANDBOXES in here:
@@ -96,8 +94,8 @@ def check(
     if Role.TOOLS in here:
         _check_finish(loaded.batch.on_finish, problems)
     # Asked only then: to know it may make the state directory.
-    if archive is not None and begun_with:
-        for index, told in missing(loaded.batch, begun_with, archive()):
+    if archive is not None and (wanted := begun_with(loaded.batch)):
+        for index, told in missing(loaded.batch, wanted, archive()):
             problems.add((*_workspace(index, problems), "from"), told)
     problems.raise_if_any()
     if fault is not None:
