@@ -55,10 +55,13 @@ def unfinished_by(body: bytes) -> str | None:
     """The status by which a body's response is none that the provider got through with: one that it
     will go on with, or has given up, may hold half a reply; None if it is another.
     """
-    status = str((response_in(body) or {}).get("status"))
     # An event that says that it is completed is believed: some copy into it what it was before.
-    whole = body.lstrip().startswith(b"{")
-    return status if status in _GIVEN_UP or (whole and status in _PENDING) else None
+    statuses = _GIVEN_UP | _PENDING if body.lstrip().startswith(b"{") else _GIVEN_UP
+    # Few bodies name one: no other is parsed for this.
+    if not any(b'"' + status.encode() + b'"' in body for status in statuses):
+        return None
+    status = str((response_in(body) or {}).get("status"))
+    return status if status in statuses else None
 
 
 def as_chat(response: Mapping[str, Any]) -> SimpleNamespace:
