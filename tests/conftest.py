@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rest",
         action="store_true",
-        help="run what a bare command would not, the exhaustive tier too",
+        help="run what --all does and a bare command would not",
     )
 
 

@@ -32,6 +32,13 @@ def test_short_sequences_equal_the_oracle() -> None:
     assert walk(None, 4, equals_oracle) == 5030
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", FIRST, ids=str)
+def test_all_sequences_of_five_equal_the_oracle(first: Any) -> None:
+    """All sequences of up to 5 events, by their first event: the same as by the rules."""
+    assert walk(first, 5, equals_oracle) > 1_000
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("first", FIRST, ids=str)
 def test_all_sequences_of_six_equal_the_oracle(first: Any) -> None:

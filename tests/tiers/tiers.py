@@ -3,8 +3,9 @@
 - ``python -m pytest`` runs the quick tier: all that is pure, and a few tests from end to end,
   marked ``smoke``.
 - ``python -m pytest --all`` runs every test but the ``exhaustive`` ones, with full properties.
-- ``python -m pytest --rest`` runs all that the quick tier does not: the tests that it leaves out,
-  the ``exhaustive`` ones too, and the properties, whose other examples are tried.
+- ``python -m pytest --rest`` runs what ``--all`` has and the quick tier has not: the tests that it
+  leaves out, and the properties, whose other examples are tried.
+- ``python -m pytest -m exhaustive`` runs the ``exhaustive`` ones, and nothing else does.
 - What the command line names (a path, or markers with ``-m``) runs whichever tier it is of.
 """
 
@@ -67,7 +68,7 @@ def chosen(markers: Collection[str], tier: Tier, markexpr: str = "") -> bool:
     Hypothesis marks a property as ``hypothesis``.
     """
     if "exhaustive" in markers:
-        return tier is Tier.REST or "exhaustive" in markexpr
+        return "exhaustive" in markexpr
     quick = "smoke" in markers or LEFT_TO_CI.isdisjoint(markers)
     if tier is Tier.REST:
         return not quick or "hypothesis" in markers
