@@ -15,6 +15,15 @@ CONTENT = rb"\"content\"\s*:\s*\[|\"(choices|delta)\"\s*:\s*null"
 _TEXTS = frozenset({"text", "output_text"})
 
 
+def may_lack_content(event: bytes) -> bool:
+    """Whether an event of a stream may be a chunk that has no choices, or a choice without delta.
+
+    Most that are asked have both, and are not read for it.
+    """
+    chunk = b'"chat.completion.chunk"' in event
+    return chunk and not (b'"choices"' in event and b'"delta"' in event)
+
+
 def replace_odd_content(value: Any) -> bool:
     """Put a text in the place of its parts in a reply, or in a chunk of one; whether there were
     any.
@@ -22,7 +31,8 @@ def replace_odd_content(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     chunk = value.get("object") == "chat.completion.chunk"
-    if chunk and value.get("choices", ()) is None:
+    # What tells of an error in their place is no chunk for litellm either.
+    if chunk and value.get("choices") is None and "error" not in value:
         value["choices"] = []
         return True
     choices = value.get("choices")
@@ -33,7 +43,7 @@ def replace_odd_content(value: Any) -> bool:
 
 
 def _replaced(choice: dict[str, Any], chunk: bool) -> bool:
-    if chunk and choice.get("delta", ()) is None:
+    if chunk and choice.get("delta") is None:
         choice["delta"] = {}
         return True
     said = choice.get("delta") or choice.get("message")

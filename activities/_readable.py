@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from activities._odd_content import CONTENT, replace_odd_content
+from activities._odd_content import CONTENT, may_lack_content, replace_odd_content
 from activities._odd_usage import USAGE, replace_odd_usage
 from activities._plain_events import unmistakable
 
@@ -20,7 +20,8 @@ _ODD = re.compile(USAGE + b"|" + CONTENT)
 def readable_event(event: bytes) -> bytes:
     """An event of a stream, as ``readable_body`` gives it."""
     # Most events have none of it, and are not read for it.
-    spared = readable_body(event) if _ODD.search(event) is not None else None
+    odd = _ODD.search(event) is not None or may_lack_content(event)
+    spared = readable_body(event) if odd else None
     return event if spared is None else unmistakable(spared)
 
 

@@ -151,11 +151,14 @@ async def test_a_whole_text_in_parts_is_read(name: str) -> None:
     assert reply.usage == Usage(prompt=7, completion=5)
 
 
-async def test_nothing_in_a_chunk_is_nothing() -> None:
-    """Most of litellm's readers failed on it, in words of Python's."""
-    null = _chunk().replace(b'[{"index": 0, "finish_reason": null}]', b"null")
-    body = null + _chunk(delta={"content": "x = "}) + _chunk(delta=None) + null
-    body += _chunk(delta={"content": "1"}) + _chunk(delta=None, finish_reason="stop")
+@pytest.mark.parametrize("nothing", [{"delta": None}, {}], ids=["null", "absent"])
+@pytest.mark.parametrize("name", ["hosted_vllm/m", "openrouter/m"])
+async def test_nothing_in_a_chunk_is_nothing(name: str, nothing: dict[str, None]) -> None:
+    """Most of litellm's readers failed on a null, and OpenRouter's on what is not there."""
+    choices = b'"choices": [{"index": 0, "finish_reason": null}]'
+    none = _chunk().replace(*(choices, b'"choices": null') if nothing else (b", " + choices, b""))
+    body = none + _chunk(delta={"content": "x = "}) + _chunk(**nothing) + none
+    body += _chunk(delta={"content": "1"}) + _chunk(**nothing, finish_reason="stop")
     async with Gateway(body, "text/event-stream") as address:
-        reply = await job_at(address, "hosted_vllm/m").take_turn()
+        reply = await job_at(address, name).take_turn()
     assert (reply.text, reply.finish_reason) == ("x = 1", "stop")
