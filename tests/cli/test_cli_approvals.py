@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
 
 from runtime.archive.approvals import DECISIONS, QUESTIONS
 from runtime.archive.verify import damage, verify_job
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import job_workflow_id
+from runtime.base.workflow_ids import approval_activity_id, job_workflow_id
 from runtime.cli.caller import caller
 from tests.cli.command_line import ROOT, CommandLine, script, wait_for
 from tests.cli.json_shapes import misfits
@@ -42,6 +43,8 @@ def look(at: str) -> str:
 """
 
 SHAPES = json.loads((ROOT / "docs" / "json-shapes.json").read_text())["documents"]
+
+_TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 
 ASKS = (
     "try:\n    got = pay('ann', amount=3)\nexcept PermissionError as error:\n    got = str(error)"
@@ -156,23 +159,49 @@ def test_taken_back_by_hand_to_behind_the_question(cli: CommandLine) -> None:
     """Temporal's own reset leaves the question with the run that asked it; its answer is heard."""
     jobs, running = begin(cli, "by-hand", ASKS)
     asked(cli, "by-hand", running)
+    job = job_workflow_id(JobKey(batch="by-hand", job="a"))
+    # The archive has the question before the history has that it was asked.
+    wait_for(lambda: asyncio.run(_has_heard_of_the_question(job)), "the job waits", running)
     running.kill()
     cli.finished(running)
-    asyncio.run(_reset_to_the_end(job_workflow_id(JobKey(batch="by-hand", job="a"))))
+    asyncio.run(_reset_to_the_end(job))
     assert cli("approve", "by-hand/a").code == 0
     done = cli("run", jobs, "--json")
     assert (done.code, done.summary()["a"]["result"], ran(cli)) == (0, "ann 3", ["ann 3"])
 
 
+async def _events(workflow_id: str) -> list[HistoryEvent]:
+    handle = (await connected()).get_workflow_handle(workflow_id)
+    return [event async for event in handle.fetch_history_events()]
+
+
+async def _has_heard_of_the_question(workflow_id: str) -> bool:
+    """Whether the job's first question was asked, and a task that came behind that has ended."""
+    events = await _events(workflow_id)
+    question = [
+        event.event_id
+        for event in events
+        if event.activity_task_scheduled_event_attributes.activity_id == approval_activity_id(1, 0)
+    ]
+    heard = [
+        event.event_id
+        for event in events
+        if event.activity_task_completed_event_attributes.scheduled_event_id in question
+    ]
+    return any(
+        heard and event.event_id > heard[0] and event.event_type == _TASK_COMPLETED
+        for event in events
+    )
+
+
 async def _reset_to_the_end(workflow_id: str) -> None:
     """Reset a job to where it is."""
-    client = await connected()
     tasks = [
         event.event_id
-        async for event in client.get_workflow_handle(workflow_id).fetch_history_events()
-        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+        for event in await _events(workflow_id)
+        if event.event_type == _TASK_COMPLETED
     ]
-    await reset_by_hand(client, workflow_id, tasks[-1])
+    await reset_by_hand(await connected(), workflow_id, tasks[-1])
 
 
 def test_rejected_with_a_reason(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
