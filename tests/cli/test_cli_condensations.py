@@ -3,31 +3,34 @@ place.
 """
 
 import json
+from pathlib import Path
 
 import pytest
 
 from runtime.base.fences import fenced
-from tests.cli.command_line import CommandLine, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, wait_for
 
 pytestmark = pytest.mark.server
 
 POLICY = """
-import re
+import pathlib, re
 
 
 def respond(messages):
     if messages[0]["content"].startswith("Write a summary"):
         return SUMMARY
     turn = int(re.findall(r"budget: turn (\\d+) of", str(messages[-1]["content"]))[-1])
-    return {"delay": DELAY, "code": "finish(9)" if turn == 9 else f"x = {turn}\\nprint('turn {turn} ran')".replace("{turn}", str(turn))}
+    return {"delay": DELAY, "code": "finish(9)" if LAST else f"x = {turn}\\nprint('turn {turn} ran')".replace("{turn}", str(turn))}
 """
 
 
-def policy(summary: str, delay: float = 0.0) -> str:
-    """A model of nine turns that answers every request for a summary with ``summary``, and a turn
-    after ``delay`` seconds.
+def policy(summary: str, gate: Path | None = None) -> str:
+    """A model that answers every request for a summary with ``summary``: of nine turns, or of so
+    many as it takes until the file ``gate`` is there.
     """
-    return POLICY.replace("SUMMARY", repr(summary)).replace("DELAY", str(delay))
+    last = "turn == 9" if gate is None else f"pathlib.Path({str(gate)!r}).exists()"
+    told = POLICY.replace("SUMMARY", repr(summary)).replace("LAST", last)
+    return told.replace("DELAY", "0" if gate is None else "0.2")
 
 
 def test_a_rolling_window_is_told(cli: CommandLine) -> None:
@@ -157,18 +160,25 @@ def test_a_user_asks_for_a_condensation(cli: CommandLine) -> None:
     """``condense`` reaches a running job, which tells of it; one that has ended is a clear
     error.
     """
-    cli.write("slow.py", policy("", 0.5))
-    process = cli.start("run", cli.jobs("id: asked, model: scripted/slow.py", batch="asking"))
-    wait_for(lambda: cli.turns("asking", "asked") >= 2, "two turns have ended", process)
+    cli.write("slow.py", policy("", cli.path / "gate"))
+    file = cli.jobs(f"id: asked, model: scripted/slow.py, {UNHURRIED}", batch="asking")
+    process = cli.start("run", file)
+    # The first turn stays, and what no model has been shown yet does.
+    wait_for(lambda: cli.turns("asking", "asked") >= 4, "four turns have ended", process)
     asked = cli("condense", "asked")
     assert (asked.code, asked.out) == (
         0,
         "asking/asked: the request is recorded; the job condenses before its next model call\n",
     )
+
+    def reasons() -> list[str]:
+        rows = cli("log", "asked", "--json").json()["condensations"]
+        return [row["reason"] for row in rows]
+
+    wait_for(lambda: bool(reasons()), "the job condenses", process)
+    cli.write("gate", "")
     assert cli.finished(process).code == 0
-    assert [row["reason"] for row in cli("log", "asked", "--json").json()["condensations"]] == [
-        "request"
-    ]
+    assert reasons() == ["request"]
     gone = cli("condense", "asked")
     assert (gone.code, "job asking/asked does not run" in gone.err) == (2, True)
 
