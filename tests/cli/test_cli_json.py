@@ -19,7 +19,7 @@ from runtime.cli.output import JSON_VERSION
 from runtime.cli.reporters import JsonReporter
 from runtime.client.watch import Retried
 from runtime.job.stops import JobStatus
-from tests.cli.command_line import CommandLine, Done, script, unpack, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, Done, script, unpack, wait_for
 from tests.cli.json_shapes import misfits, unseen
 from workflows.messages import JobOutcome
 
@@ -91,7 +91,8 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
     cli.write("ws/notes.txt", "first\nsecond\n")
     cli.write("a.json", script(*STATEMENTS))
     cli.write("b.py", OTHERS.replace("DELAY", "0").replace("LAST", "9"))
-    cli.write("c.py", OTHERS.replace("DELAY", "0.3").replace("LAST", "99"))
+    # It has no last turn: the job runs until it is cancelled.
+    cli.write("c.py", OTHERS.replace("DELAY", "1").replace("LAST", "0"))
     rolling = "id: b, model: scripted/b.py, condenser: {kind: rolling, max_size: 8}"
     file = cli.jobs("id: a, model: scripted/a.json, projection: inline", rolling, batch="shapes")
     printed.lines(cli("run", file, "--json"))
@@ -99,7 +100,8 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
     printed("replay", "shapes/a", "--from", "1", "--mode", "reexecute")
     printed("fork", "shapes/a@3", "--as", "again")
     printed("replay", "shapes/b", "--from", "8", "--detach", of="replay --detach")
-    slow = cli.jobs("id: c, model: scripted/c.py", batch="slow", name="slow.yaml")
+    endless = f"id: c, model: scripted/c.py, {UNHURRIED}"
+    slow = cli.jobs(endless, batch="slow", name="slow.yaml")
     process = cli.start("run", slow, "--json")
     wait_for(lambda: cli.turns("slow", "c") >= 2, "two turns have ended", process)
     for command, more in (("send", ["hello"]), ("condense", []), ("pause", []), ("resume", [])):
@@ -109,7 +111,7 @@ def test_every_document_has_its_pinned_shape(cli: CommandLine, tmp_path: Path) -
         printed(command, *where, of=f"{command} --where")
     printed("cancel", "slow/c")
     printed("cancel", "--where", "batch=slow", of="cancel --where")
-    printed.lines(Done(process.wait(120), *process.communicate()))
+    printed.lines(cli.finished(process))
     printed("errors", "slow")
     printed("watch", "slow")
     printed("retry", "slow/c")
