@@ -143,7 +143,8 @@ def wait_for(condition: Callable[[], bool], what: str, process: Forked | None = 
     end = time.monotonic() + DEADLINE
     looked = time.monotonic()
     while not condition():
-        if process is not None and process.poll() is not None:
+        # What is waited for may have come with the end, or between the two looks.
+        if process is not None and process.poll() is not None and not condition():
             raise AssertionError(f"the process ended before: {what}\n{process.communicate()}")
         now = time.monotonic()
         assert now < end, f"this did not come true: {what}"
