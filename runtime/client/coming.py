@@ -12,6 +12,9 @@ from runtime.client.plans import JobPlan, Plan, Start
 from runtime.server.gathered import gathered
 from workflows.messages import BatchState
 
+TRIES = 3
+"""How often a batch that runs is asked, whose worker is there, and may be too busy to answer."""
+
 
 async def goes_on(control: Control, plan: Plan) -> bool:
     """Whether the plan's batch runs, and has something to do for those of its jobs that have ended:
@@ -38,7 +41,7 @@ async def with_those_to_come(control: Control, plan: Plan) -> Plan:
     """
     if not plan.failed:
         return plan
-    state = await control.batch_state(plan.batch) or BatchState()
+    state = await _told(control, plan.batch)
     waits = await _in_line(control, plan, state)
     others = [job.id for job in plan.failed if job.id not in waits]
     keys = [JobKey(batch=plan.batch, job=id) for id in others]
@@ -52,6 +55,15 @@ async def with_those_to_come(control: Control, plan: Plan) -> Plan:
         elif newest[job.id] not in {"", before} or job.id in state.open:
             known[job.id] = JobPlan(job.id, Start.RESUMED, turn=job.turn)
     return replace(plan, known=known)
+
+
+async def _told(control: Control, batch: str) -> BatchState:
+    """What a batch says of its jobs; nothing if it does not run, or no worker answers for it."""
+    for _ in range(TRIES):
+        state = await control.batch_state(batch)
+        if state != BatchState():
+            return state or BatchState()
+    return BatchState()
 
 
 async def _in_line(control: Control, plan: Plan, state: BatchState) -> set[str]:
