@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from runtime.archive.approvals import waiting_question
-from tests.cli.command_line import CommandLine, damage, script, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, damage, script, wait_for
 from tests.cli.test_cli_approvals import asked, begin, ran
 
 pytestmark = [pytest.mark.server, pytest.mark.kill]
@@ -47,9 +47,8 @@ def _interrupted(cli: CommandLine) -> Path:
     """
     cli.write("short.py", MODEL.format(turns=2, delay=0))
     cli.write("long.py", MODEL.format(turns=8, delay=600))
-    file = cli.jobs(
-        "id: short, model: scripted/short.py", "id: long, model: scripted/long.py", batch="b"
-    )
+    long = f"id: long, model: scripted/long.py, {UNHURRIED}"
+    file = cli.jobs("id: short, model: scripted/short.py", long, batch="b")
     process = cli.start("run", file, "--json")
     wait_for(
         lambda: cli.turns("b", "long") == 3 and (cli.path / "long.log").read_text().count("4") == 1,
@@ -191,7 +190,8 @@ def _family(cli: CommandLine) -> tuple[Path, Callable[[], list[tuple[str, int]]]
     their statuses and turns.
     """
     cli.write("family.py", FAMILY)
-    file = cli.jobs("id: parent, model: scripted/family.py, spawn: {max: 2}", batch="b")
+    parent = f"id: parent, model: scripted/family.py, spawn: {{max: 2}}, {UNHURRIED}"
+    file = cli.jobs(parent, batch="b")
     process = cli.start("run", file)
 
     def stand() -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.archive import keys
-from tests.cli.command_line import CommandLine, script, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, script, wait_for
 from tests.cli.test_cli_approvals import asked, ran
 from tests.cli.test_cli_lost import lose_the_database
 from tests.gated_tools import TOOLS
@@ -128,9 +128,8 @@ def test_a_sub_job_that_was_started_and_not_recorded_is_taken_over(own_cli: Comm
     """The statement finds the one that it has started, and starts no other."""
     own_cli.write("mine.py", TOOLS)
     own_cli.write("family.py", FAMILY.format(gate=str(own_cli.path / "gate")))
-    jobs = own_cli.jobs(
-        "id: a, model: scripted/family.py, tools: ['mine:look'], spawn: {max: 2}", batch="b"
-    )
+    parent = "id: a, model: scripted/family.py, tools: ['mine:look'], spawn: {max: 2}"
+    jobs = own_cli.jobs(f"{parent}, {UNHURRIED}", batch="b")
     running = own_cli.start("run", jobs, "--json")
 
     def below() -> list[tuple[str, str, int]]:
