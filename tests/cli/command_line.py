@@ -25,8 +25,10 @@ from tests.eventually import pause_after
 from tests.forks.forked import Forked, piped
 
 ROOT = Path(__file__).parents[2]
-DEADLINE = 180.0
-"""Seconds after which a condition that never comes true fails a test."""
+DEADLINE = 300.0
+"""Seconds after which a condition that never comes true fails a test, or a command that does not
+end.
+"""
 
 
 @dataclass(frozen=True)

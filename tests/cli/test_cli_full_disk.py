@@ -69,7 +69,7 @@ def test_a_full_disk_is_told_and_outlived(
         "that there is room is told",
         process,
     )
-    assert process.wait(timeout=300) == 0
+    assert process.wait(timeout=DEADLINE) == 0
     reader.wait(timeout=DEADLINE)
     assert "Traceback" not in log.read_text()
     archive = open_existing(str(store))
