@@ -11,6 +11,7 @@ import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowHistory
 
+from runtime.archive.approvals import waiting_question
 from runtime.archive.stores import open_store
 from runtime.base.home import Home
 from runtime.base.search_attributes import Attribute
@@ -79,6 +80,9 @@ async def _look_while(home: Home, cli: CommandLine) -> None:
             return bool(await found(f"HoldfastStatus = 'waiting' AND {turns}"))
 
         await eventually(waits, "the waiting job is listed")
+        # It stands as waiting as soon as it asks, and its question is archived after that.
+        asking = cli.archive("visible-waits", "asks")
+        await eventually(lambda: waiting_question(asking) is not None, "its question")
         assert (await asyncio.to_thread(cli, "approve", "visible-waits/asks")).code == 0
 
 
