@@ -8,7 +8,7 @@ import pty
 import struct
 import subprocess
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.cli.command_line import ROOT
@@ -22,9 +22,10 @@ def on_a_terminal(
     lines: int = 24,
     columns: int = 120,
     typed: str = "",
+    shown: Callable[[str], None] = lambda written: None,
 ) -> tuple[int, str]:
     """Runs a command on a terminal of that size, with what is typed there; its exit code and all
-    that was written to it.
+    that was written to it. ``shown`` is called with what has been so far, each time that it grows.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -53,5 +54,6 @@ def on_a_terminal(
         if not data:
             break
         written += data
+        shown(written.decode(errors="ignore"))
     os.close(ours)
     return process.wait(), written.decode().replace("\r\n", "\n")

@@ -4,20 +4,33 @@ obey.
 
 import re
 import sys
+from collections.abc import Callable
 
 import pytest
 
-from tests.cli.command_line import CommandLine
+from tests.cli.command_line import UNHURRIED, CommandLine
 from tests.cli.terminal import on_a_terminal
 
 pytestmark = pytest.mark.server
 
 HOSTILE = r"""
-- {code: "x = 1  # \e[31mred\e[0m \e]0;title\a", text: "say \e[2J", delay: 0.9}
-- {code: "raise ValueError('\\x1b]52;c;ZXZpbA==\\x07bad')", delay: 4.0}
-- {code: "print('\\x1b[2Jgone')", delay: 0.9}
-- {code: "finish({'k\\x1b[31m': 'v\\x1b[2J\\x9b31m'})", delay: 0.9}
+import pathlib, time
+
+REPLIES = [
+    {"code": "x = 1  # \x1b[31mred\x1b[0m \x1b]0;title\a", "text": "say \x1b[2J"},
+    {"code": "raise ValueError('\\x1b]52;c;ZXZpbA==\\x07bad')"},
+    {"code": "print('\\x1b[2Jgone')"},
+    {"code": "finish({'k\\x1b[31m': 'v\\x1b[2J\\x9b31m'})"},
+]
+
+def respond(messages):
+    n = sum(m["role"] == "assistant" for m in messages)
+    while n == 1 and not pathlib.Path(__file__).with_name("gate").exists():
+        time.sleep(0.05)
+    return REPLIES[n]
 """
+"""Its second reply comes when the gate is there."""
+
 REFUSING = r"""
 - {refusal: "I \e[31mwill not\e[0m", finish_reason: "stop"}
 - {text: "<script type='text/x-python'>\e[2J"}
@@ -29,30 +42,44 @@ FAILING = r"""
 OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\d*[AK]|\x1b\[2K|\x1b\[\?25[hl]")
 """What the live table itself uses: styles, lines up, erased lines, the cursor."""
 
+ROW = re.compile(r"hostile +2 +[\d,]+ +\$0.0000 +model +x = 1 # red")
+
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 _HOLDFAST = "from holdfast.__main__ import entry; entry()"
 
 
-def _on_a_terminal(cli: CommandLine, *arguments: str) -> tuple[int, str]:
-    return on_a_terminal([sys.executable, "-c", _HOLDFAST, *arguments], cli.path)
+def _on_a_terminal(
+    cli: CommandLine, *arguments: str, shown: Callable[[str], None] = lambda written: None
+) -> tuple[int, str]:
+    return on_a_terminal([sys.executable, "-c", _HOLDFAST, *arguments], cli.path, shown=shown)
 
 
 def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
     """A row a job with its turn and statement, the ended ones as lines; the cursor comes back; no
     escape of a model's, here or in any other command, on a terminal or elsewhere.
     """
-    scripts = {"hostile": HOSTILE, "refusing": REFUSING, "failing": FAILING}
+    scripts = {"hostile.py": HOSTILE, "refusing.yaml": REFUSING, "failing.yaml": FAILING}
     for name, text in scripts.items():
-        cli.write(f"{name}.yaml", text)
+        cli.write(name, text)
+    names = [name.partition(".")[0] for name in scripts]
     file = cli.jobs(
-        *(f"id: {name}, model: scripted/{name}.yaml" for name in scripts), batch="terminal"
+        *(
+            f"id: {name}, model: scripted/{script}, {UNHURRIED}"
+            for name, script in zip(names, scripts, strict=True)
+        ),
+        batch="terminal",
     )
-    code, written = _on_a_terminal(cli, "run", str(file))
-    assert code == 1
-    assert re.search(r"hostile +2 +[\d,]+ +\$0.0000 +model +x = 1 # red", written)
-    assert "1 running, 2 failed of 3  0:0" in written
+    seen: list[str] = []
+
+    def shown(written: str) -> None:
+        if not seen and ROW.search(written) and "1 running, 2 failed of 3  0:0" in written:
+            seen.append(written)
+            cli.write("gate", "")
+
+    code, written = _on_a_terminal(cli, "run", str(file), shown=shown)
+    assert (code, bool(seen)) == (1, True), written
     assert "starting a worker: loading the model library and the interpreter …" in written
     assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")
     plain = OURS.sub("", written).replace("\r", "")
@@ -76,7 +103,7 @@ def test_the_live_table_and_all_that_is_printed_later(cli: CommandLine) -> None:
     )
 
     said = [cli("run", file), cli("ls", "terminal")]
-    for name in scripts:
+    for name in names:
         said += [cli("log", f"terminal/{name}"), cli("show", f"terminal/{name}@1")]
     for part in ("request", "response", "statement", "nodes"):
         said += [cli("show", f"terminal/hostile@{turn}", "--part", part) for turn in (1, 2, 3, 4)]
