@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from runtime.base.errors import InputError
 from runtime.cli.telemetry import metrics_address
 from runtime.server.ports import unused_ports
-from tests.cli.command_line import ROOT, CommandLine, wait_for
+from tests.cli.command_line import ROOT, UNHURRIED, CommandLine, wait_for
 
 DASHBOARD = ROOT / "infra" / "grafana" / "dashboards" / "holdfast.json"
 ALERTS = ROOT / "infra" / "prometheus" / "alerts.yml"
@@ -82,7 +82,7 @@ def test_each_query_finds_what_a_worker_exports(cli: CommandLine) -> None:
     that has had turns, replays and a failed attempt.
     """
     cli.write("a.py", FAILING)
-    file = cli.jobs("id: a, model: scripted/a.py", batch="metrics")
+    file = cli.jobs(f"id: a, model: scripted/a.py, {UNHURRIED}", batch="metrics")
     (port,) = unused_ports(1)
     process = cli.start("run", file, HOLDFAST_METRICS=f"127.0.0.1:{port}")
     wanted: dict[str, set[str]] = {}
@@ -94,11 +94,13 @@ def test_each_query_finds_what_a_worker_exports(cli: CommandLine) -> None:
     wanted["temporal_worker_task_slots_used"] = {"worker_type"}
     assert len(wanted) > 8
 
+    there: dict[str, set[str]] = {}
+
     def all_there() -> bool:
-        return wanted.keys() <= exported(scrape(port)).keys()
+        there.update(exported(scrape(port)))
+        return wanted.keys() <= there.keys()
 
     wait_for(all_there, f"metrics {sorted(wanted)}", process)
-    there = exported(scrape(port))
     missing = {name: labels - there[name] for name, labels in wanted.items()}
     # ``instance`` and ``job`` are Prometheus' own.
     left = {name: labels - {"instance", "job"} for name, labels in missing.items()}
