@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,10 @@ from cryptography.hazmat.primitives.serialization import (
 from temporalio.testing import WorkflowEnvironment
 
 from runtime.cli.main import main
+from runtime.client import control, standing
 from runtime.server.binary import installed_binary
 from runtime.worker.nursery import Nursery
-from tests.cli.command_line import CommandLine
+from tests.cli.command_line import DEADLINE, CommandLine
 from tests.forks.crew import begun_by_fork
 from tests.servers.temporal_server import START
 
@@ -65,6 +67,15 @@ def cli(
     made = CommandLine(tmp_path, kept_home, capsys)
     yield made
     made.end()
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is there answers commands in this process, on however busy a machine: they tell
+    less of jobs where none answers for some seconds.
+    """
+    for module in (control, standing):
+        monkeypatch.setattr(module, "ANSWER_WITHIN", timedelta(seconds=DEADLINE))
 
 
 @pytest.fixture

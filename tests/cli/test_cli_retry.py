@@ -122,6 +122,7 @@ def test_a_replay_tells_that_it_overtakes_one(cli: CommandLine) -> None:
     assert "waits in its batch" not in cli("replay", "overtaken/poor", "--from", "1").err
 
 
+@pytest.mark.usefixtures("answered")
 def test_what_is_refused(cli: CommandLine) -> None:
     """A job that succeeded, runs, waits or is not there is one error, exit code 2; nothing is
     started.

@@ -95,6 +95,7 @@ def test_a_wish_is_kept_until_a_worker_comes(cli: CommandLine) -> None:
     assert "later/b  cancelled after 0 turns" in done.out
 
 
+@pytest.mark.usefixtures("answered")
 def test_a_cancelled_batch_starts_no_job_of_a_page(cli: CommandLine) -> None:
     """Jobs of pages that the batch has not read are queued for ``--where``, and ``--batch`` leaves
     none of them to start: each ends as cancelled, and ``run`` ends.
@@ -143,6 +144,7 @@ def test_a_batch_that_nobody_knows_is_bad_input(cli: CommandLine, command: str) 
     assert "no job of a batch 'mistyped' has begun" in done.err
 
 
+@pytest.mark.usefixtures("answered")
 def test_a_batch_that_ends_while_it_is_looked_at_is_not_said_to_be_cancelled(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,6 +192,7 @@ def test_an_export_to_a_full_disk_says_what_is_full(cli: CommandLine, tmp_path: 
         assert not (disk / "t").exists()
 
 
+@pytest.mark.usefixtures("answered")
 def test_log_tells_which_command_runs(cli: CommandLine) -> None:
     """With its last line, for as long as it runs."""
     command = 'while ! test -e "$GATE"; do echo waits; sleep 0.05; done'
