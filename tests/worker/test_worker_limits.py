@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.api.enums.v1 import PendingActivityState
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client, WorkflowHandle
 
 from runtime.archive.stores import open_store
 from runtime.base.spec.limits import Routes
 from runtime.base.spec.models import Budget, JobSpec, Limit, Limits, ModelSettings
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
+from runtime.base.workflow_ids import batch_workflow_id
 from runtime.client.limits import limited, set_limit, set_limits
 from runtime.server.process import SETTINGS
 from runtime.server.rates import account_of, keep_rate
@@ -116,20 +118,25 @@ class Hall:
         await handle.execute_update(BatchWorkflow.submit, submission)
         return handle
 
-    async def queued(self, batch: str, jobs: int) -> int:
-        """How many calls of a batch wait in the queue now: no worker has them, or had."""
-        ids = [job_workflow_id(JobKey(batch=batch, job=f"j{number}")) for number in range(jobs)]
-        described = await asyncio.gather(
-            *(self.client.get_workflow_handle(id).describe() for id in ids), return_exceptions=True
-        )
-        return sum(
-            pending.activity_type.name == "call_model"
-            and pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
-            for one in described
-            # A job that has not begun yet is not found.
-            if not isinstance(one, BaseException) and one.status is WorkflowExecutionStatus.RUNNING
-            for pending in one.raw_description.pending_activities
-        )
+    async def wait_in_line(self, calls: int) -> None:
+        """Wait until so many calls wait in the queue: no worker has them, or had.
+
+        A job's call is scheduled, as its description says, before it stands in the queue.
+        """
+
+        async def all_wait() -> bool:
+            described = await self.client.workflow_service.describe_task_queue(
+                DescribeTaskQueueRequest(
+                    namespace=self.client.namespace,
+                    task_queue=TaskQueue(name=self.queue),
+                    task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+                    report_stats=True,
+                ),
+                retry=True,
+            )
+            return described.stats.approximate_backlog_count >= calls
+
+        await eventually(all_wait, f"{calls} calls wait in the queue")
 
 
 @pytest.fixture
@@ -177,18 +184,11 @@ async def test_a_small_batch_is_not_kept_by_a_large_one(hall: Hall) -> None:
     await hall.work(2, Limit(requests_per_minute=FAST / 2, concurrent=CONCURRENT))
     large = await hall.start("large", 60, 1)
     held = 2 * CONCURRENT
-
-    async def wait(batch: str, jobs: int, calls: int) -> None:
-        async def all_wait() -> bool:
-            return await hall.queued(batch, jobs) == calls
-
-        await eventually(all_wait, f"{calls} calls of the {batch} batch wait")
-
     # The workers have as many calls as they take, which are answered when all others wait.
     await eventually(lambda: len(hall.counter.arrivals) == held, "the workers are busy")
-    await wait("large", 60, 60 - held)
+    await hall.wait_in_line(60 - held)
     small = await hall.start("small", 6, 1)
-    await wait("small", 6, 6)
+    await hall.wait_in_line(60 - held + 6)
     await set_limit(hall.client, hall.queue, Limit(requests_per_minute=FAST))
     hall.counter.gate.set()
     await small.result()
@@ -207,14 +207,9 @@ async def test_the_lower_number_comes_first(hall: Hall) -> None:
     await hall.work(1, Limit(requests_per_minute=FAST, concurrent=1))
     started = [await hall.start("before", 1, 1)]
     await eventually(lambda: hall.counter.batches == ["before"], "the worker is busy")
-    for priority in (5, None, 2, 4, 1):
-        batch = f"p{priority or 3}"
-        started.append(await hall.start(batch, 3, 1, priority))
-
-        async def all_wait(batch: str = batch) -> bool:
-            return await hall.queued(batch, 3) == 3
-
-        await eventually(all_wait, f"the calls of {batch} wait")
+    for number, priority in enumerate((5, None, 2, 4, 1), 1):
+        started.append(await hall.start(f"p{priority or 3}", 3, 1, priority))
+        await hall.wait_in_line(3 * number)
     hall.counter.gate.set()
     for one in started:
         await one.result()
