@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -221,7 +222,12 @@ async def test_a_limit_that_a_worker_writes_over_is_set_again(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It steers the queue by what it read before the limit was changed."""
-    monkeypatch.setattr("runtime.client.limits.WRITTEN_SECONDS", 3.0)
+    written = asyncio.Event()
+
+    async def until_written(_: float) -> None:
+        await written.wait()
+
+    monkeypatch.setattr("runtime.client.limits.asyncio", SimpleNamespace(sleep=until_written))
 
     async def is_fast() -> bool:
         account, _ = await account_of(hall.client, hall.queue)
@@ -235,5 +241,6 @@ async def test_a_limit_that_a_worker_writes_over_is_set_again(
     await eventually(is_fast, "the limit is set")
     await keep_rate(hall.client, hall.queue, read, time.time())
     assert not await is_fast()
+    written.set()
     await setting
     assert await is_fast()
