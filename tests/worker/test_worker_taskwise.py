@@ -28,7 +28,8 @@ QUERIES = 8
 """As many as a worker asks for at once, and more."""
 
 LIMIT = timedelta(seconds=2)
-WAITED = timedelta(seconds=10)
+WAITED = timedelta(seconds=30)
+"""As long as the server has a query wait for a worker."""
 
 
 @workflow.defn
@@ -61,6 +62,10 @@ def _worker(client: Client) -> Worker:
 
 async def _count(handle: WorkflowHandle[Waiter, None], kind: EventType.ValueType) -> int:
     return sum(event.event_type == kind for event in (await handle.fetch_history()).events)
+
+
+def _is_refused(asked: asyncio.Task[bool]) -> bool:
+    return asked.done() and str(asked.exception()) == REFUSED
 
 
 async def _is_put_aside(client: Client) -> bool:
@@ -102,11 +107,13 @@ async def _asked_between(client: Client) -> None:
     await handle.signal(Waiter.wake)
     await eventually(lambda: _is_put_aside(client), "nobody has taken the task")
     async with _worker(client):
-        answers = await asyncio.gather(*asking, return_exceptions=True)
+        await eventually(lambda: any(map(_is_refused, asking)), "a query is refused")
         await eventually(lambda: _count(handle, EventType.EVENT_TYPE_TIMER_STARTED), "it goes on")
+    for one in asking:
+        one.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
     history = await handle.fetch_history()
     await handle.terminate()
-    assert REFUSED in map(str, answers)
     assert await _count(handle, EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED) == 0
     await Replayer(
         workflows=[Waiter],
