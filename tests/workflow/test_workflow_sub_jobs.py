@@ -28,7 +28,7 @@ from runtime.client.submission import submit
 from runtime.interpreter.spawning import SpawnRequest
 from runtime.job.stops import JobStatus
 from runtime.worker.worker import make_worker
-from tests.eventually import eventually, until_phase
+from tests.eventually import eventually, progress_of, until_phase
 from tests.reset_by_hand import reset_by_hand
 from workflows.job import JobWorkflow
 from workflows.messages import JobOrder, JobOutcome, Note, batch_queue
@@ -69,9 +69,14 @@ async def test_a_job_waits_for_its_sub_job_and_sees_its_result(stage: Stage) -> 
     spec = parent_of(
         stage,
         ["a = spawn('Count.', result={'type': 'object'})", "wait_for(a)", "finish(a.text)"],
-        ["x = 41", "finish({'answer': x + 1})"],
+        # It ends when its job waits for it: on a busy machine it might have before.
+        ["x = 41\nwait(86_400)", "finish({'answer': x + 1})"],
     )
-    outcome = await (await stage.start(spec)).result()
+    handle = await stage.start(spec)
+    child = await child_handle(stage)
+    await until_phases([handle, child], *["asleep"] * 2)
+    await child.signal("message", Note.of("Go on."))
+    outcome = await handle.result()
     archive = stage.archive(spec)
     assert outcome.status is JobStatus.SUCCEEDED
     assert outcome.lent is not None
@@ -84,12 +89,12 @@ async def test_a_job_waits_for_its_sub_job_and_sees_its_result(stage: Stage) -> 
     assert step is not None
     assert [(one.status, one.turns) for one in step.interim.ended] == [("succeeded", 2)]
     assert step.interim.woken.endswith("woken by the end of a")
-    [child] = children_of(stage)
-    definition = JobArchive(stage.store, stage.batch, child).definition()
+    [name] = children_of(stage)
+    definition = JobArchive(stage.store, stage.batch, name).definition()
     assert definition is not None
     assert (definition["parent"], definition["goal"]) == (spec.id, "Count.")
     assert Budget.model_validate(definition["budget"]).turns == LENT.turns
-    stage.started.append(job_workflow_id(JobKey(batch=stage.batch, job=child)))
+    stage.started.append(child.id)
 
 
 async def test_a_secret_that_a_goal_is_put_together_with_is_masked(
@@ -463,14 +468,17 @@ async def test_pauses_in_mid_statement_are_told_alike_in_a_replay(stage: Stage) 
     spec = parent_of(
         stage,
         ["a = spawn('One.')", *["x = 1"] * 8, "wait_for(a)", "finish(1)"],
-        [*["x = 1"] * 3, "finish(1)"],
+        # Neither ends before the last of them, on however busy a machine.
+        [*["x = 1"] * 3, "wait(86_400)", "finish(1)"],
     )
     handle = await stage.start(spec)
     [child] = await child_handles(stage, 1)
     for _ in range(6):
         await handle.signal("pause", Note.of())
-        await handle.query("progress")
+        await progress_of(handle)
         await handle.signal("resume", Note.of())
+    await until_phase(child, "asleep")
+    await child.signal("message", Note.of("Go on."))
     outcome = await handle.result()
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 11)
     stage.started.append(child.id)
