@@ -184,10 +184,8 @@ async def test_a_job_that_ends_cancels_its_sub_jobs(stage: Stage) -> None:
         ["wait(86_400)"],
     )
     handle = await stage.start(spec)
-    children = [await child_handle(stage, number) for number in (0, 1)]
-    for child in children:
-        await until_phase(child, "asleep")
-    await until_phase(handle, "asleep")
+    children = await child_handles(stage, 2)
+    await until_phases([handle, *children], *["asleep"] * 3)
     await handle.cancel()
     outcome = await handle.result()
     assert outcome.status is JobStatus.CANCELLED
