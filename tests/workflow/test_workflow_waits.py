@@ -4,12 +4,14 @@ happens the sleep goes on.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from stage import Stage, activities_of, events_of
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
+from test_workflow_strangers import timers
 
 from runtime.base.spec.models import Budget
 from runtime.job.stops import JobStatus
@@ -32,12 +34,12 @@ async def test_a_wait_is_two_timers(stage: Stage) -> None:
     history = await stage.history()
     assert activities_of(history) == ["begin", "turn-1", "turn-2", "end"]
     assert len(events_of(history, "TIMER_STARTED")) == 2
+    woken = archive.find_step(outcome.run, 2).interim.woken
+    slept = re.fullmatch(r"slept (\d+) s; woken by the time that was set", woken)
+    # Longer where it waits for a worker.
+    assert slept and int(slept[1]) >= 2
     (feed,) = [s.text for s in archive.turn_layout(outcome.run, 2) if s.kind == "delta"]
-    assert feed == "[changed since the last turn]\nwait: slept 2 s; woken by the time that was set"
-    assert (
-        archive.find_step(outcome.run, 2).interim.woken
-        == "slept 2 s; woken by the time that was set"
-    )
+    assert feed == f"[changed since the last turn]\nwait: {woken}"
 
 
 async def test_a_message_wakes_a_job(stage: Stage) -> None:
@@ -80,7 +82,9 @@ async def test_the_wall_budget_ends_a_sleep(stage: Stage) -> None:
     hour is over.
     """
     outcome, _ = await stage.run(["wait(3600)"], budget=Budget(wall_seconds=2))
-    assert (outcome.status, outcome.reason) == (JobStatus.BUDGET, "the wall budget of 2 s is spent")
+    assert outcome.status is JobStatus.BUDGET
+    # On a busy machine it is spent in the call before, of which it then tells.
+    assert outcome.reason.partition("; turn 1: ")[0] == "the wall budget of 2 s is spent"
 
 
 async def test_a_sleep_outlives_its_worker(temporal: WorkflowEnvironment, tmp_path: Path) -> None:
@@ -90,7 +94,8 @@ async def test_a_sleep_outlives_its_worker(temporal: WorkflowEnvironment, tmp_pa
     (made.workspace / "a.txt").write_text("one\n")
     async with made.open():
         handle = await made.start(spec)
-        await asleep(handle)
+        # On a busy machine it may be over before it is seen.
+        await timers(handle, 2)
     (made.workspace / "a.txt").write_text("two\n")
     async with made.open():
         outcome = await handle.result()
