@@ -60,7 +60,10 @@ async def test_a_change_wakes_a_job(stage: Stage) -> None:
     spec = stage.spec(["log = view('log.txt', freq='Sync')", "wait_for(log)", "finish(log.text)"])
     handle = await stage.start(spec)
     await asleep(handle)
-    path.write_text("start\nstop\n")
+    # At once: a reader would take what is half written for another change.
+    changed = stage.path / "changed.txt"
+    changed.write_text("start\nstop\n")
+    changed.replace(path)
     outcome = await handle.result()
     archive = stage.archive(spec)
     assert archive.end(outcome.run).result == "start\nstop"
