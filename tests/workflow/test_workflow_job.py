@@ -96,8 +96,10 @@ async def test_three_bad_replies_end_the_job(stage: Stage) -> None:
 @pytest.mark.smoke
 async def test_a_message_reaches_the_model(stage: Stage) -> None:
     """A signal's text stands in the next prompt."""
-    spec = stage.spec(["x = 1", {"code": "y = 2", "delay": 1.0}, "z = 3", "finish()"])
+    spec = stage.spec(["wait(600)", "z = 3", "finish()"])
     handle = await stage.start(spec)
+    # It is not over before the message comes, on however busy a machine.
+    await until_phase(handle, "asleep")
     await handle.signal("message", Note.of("look at b.py too"))
     outcome = await handle.result()
     from runtime.archive.job import JobArchive
