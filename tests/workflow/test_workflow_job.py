@@ -12,6 +12,7 @@ from temporalio.client import WorkflowHandle
 
 from runtime.archive.keys import is_end
 from runtime.base.spec.models import Budget
+from runtime.base.values import Usage
 from runtime.job.stops import JobStatus
 from tests.eventually import SECONDS, eventually, until_phase
 from tests.held_store import HeldStore
@@ -127,7 +128,7 @@ async def test_a_budget_stops_a_job(stage: Stage) -> None:
     assert outcome.reason == "the budget of 3 turns is spent"
 
 
-@pytest.mark.parametrize("deadline", [None, 3.0])
+@pytest.mark.parametrize("deadline", [None, 10.0])
 async def test_what_cuts_a_call_in_flight_books_it(stage: Stage, deadline: float | None) -> None:
     """A job that waits for its model ends as cancelled, or by its deadline; its end is in the
     archive.
@@ -135,15 +136,20 @@ async def test_what_cuts_a_call_in_flight_books_it(stage: Stage, deadline: float
     budget = Budget(deadline=deadline)
     spec = stage.spec([{"code": "x = 1", "delay": 60}], budget=budget)
     handle = await stage.start(spec)
-    await until_phase(handle, "model")
-    run = handle.first_execution_run_id or ""
-    await eventually(lambda: bool(stage.archive(spec).attempts_of(run, 1)), "the call is sent")
+    archive = stage.archive(spec)
     if deadline is None:
+        await until_phase(handle, "model")
+        run = handle.first_execution_run_id or ""
+        await eventually(lambda: bool(archive.attempts_of(run, 1)), "the call is sent")
         await handle.cancel()
     outcome = await handle.result()
     assert outcome.status is (JobStatus.BUDGET if deadline else JobStatus.CANCELLED)
-    archive = stage.archive(spec)
-    [attempt] = archive.attempts(outcome.run, 1)
+    attempts = archive.attempts(outcome.run, 1)
+    if deadline and not attempts:
+        # So busy a machine that the call was not sent in time.
+        assert outcome.usage == Usage()
+        return
+    [attempt] = attempts
     failure, end = archive.failure(attempt.key), archive.end(outcome.run)
     assert failure is not None and end is not None
     # What was sent is booked, by the outcome and by the record of the end alike, and as an
