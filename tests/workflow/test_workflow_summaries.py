@@ -399,7 +399,8 @@ def respond(messages):
     for n in range(8):
         told = [line for line in lines if line.startswith(f"[v{n}: view of ")]
         if turn == 2 or "standing in until" in told[-1]:
-            return {"code": "wait(1)"}
+            views = ", ".join(f"v{n}" for n in range(8))
+            return {"code": f"wait_for({views}, timeout=60)"}
     return {"code": "finish(1)"}
 """
 
