@@ -52,7 +52,7 @@ async def run(
 ) -> tuple[JobOutcome, JobArchive]:
     async with model.serving():
         name, settings = model.model
-        budget = Budget(turns=turns + 5, tokens=10**9, usd=1000.0, wall_seconds=200.0)
+        budget = Budget(turns=turns + 5, tokens=10**9, usd=1000.0)
         return await stage.run(name, model_options=settings, **{"budget": budget, **options})
 
 
@@ -325,7 +325,7 @@ async def test_summaries_count_for_the_budget(stage: Stage) -> None:
         counting(80),
         summary=lambda n: {"text": "S.", "usage": {"prompt_tokens": 10**6, "completion_tokens": 1}},
     )
-    budget = Budget(turns=80, tokens=500_000, usd=1000.0, wall_seconds=200.0)
+    budget = Budget(turns=80, tokens=500_000, usd=1000.0)
     outcome, archive = await run(stage, model, 80, context_tokens=WINDOW, budget=budget)
     assert outcome.status is JobStatus.BUDGET
     assert "the budget of 500,000 tokens is spent" in outcome.reason
@@ -404,7 +404,7 @@ async def test_user_messages_can_be_pinned(stage: Stage) -> None:
     model = SmallWindow(counting(40))
     async with model.serving():
         name, options = model.model
-        budget = Budget(turns=50, tokens=10**9, usd=1000.0, wall_seconds=200.0)
+        budget = Budget(turns=50, tokens=10**9, usd=1000.0)
         spec = stage.spec(
             name,
             model_options=options,
