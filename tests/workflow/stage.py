@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import EventType, TimeoutType
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.converter import DataConverter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
@@ -211,6 +211,18 @@ def events_of(history: WorkflowHistory, kind: str) -> list[Any]:
     """The history's events of a kind, for example ``ACTIVITY_TASK_SCHEDULED``."""
     value = EventType.Value(f"EVENT_TYPE_{kind}")
     return [event for event in history.events if event.event_type == value]
+
+
+def overdue(history: WorkflowHistory) -> list[Any]:
+    """The ends of workflow tasks that took too long, not of those that only waited for long for the
+    worker that has the job in memory, as on a busy machine.
+    """
+    return [
+        event
+        for event in events_of(history, "WORKFLOW_TASK_TIMED_OUT")
+        if event.workflow_task_timed_out_event_attributes.timeout_type
+        == TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE
+    ]
 
 
 def activities_of(history: WorkflowHistory) -> list[str]:

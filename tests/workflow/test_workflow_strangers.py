@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from stage import Stage, events_of
+from stage import Stage, events_of, overdue
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution, WorkflowType
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
@@ -126,7 +126,7 @@ async def unharmed(handle: WorkflowHandle[Any, Any]) -> None:
     ]
     # A reset is told as a failure of the task that it goes back to.
     assert set(failed) <= {WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW}
-    assert events_of(history, "WORKFLOW_TASK_TIMED_OUT") == []
+    assert overdue(history) == []
 
 
 async def ended_by(handle: WorkflowHandle[Any, Any]) -> ApplicationError:
