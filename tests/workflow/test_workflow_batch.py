@@ -34,7 +34,7 @@ async def test_wishes_are_for_jobs_that_wait_or_run_and_may_come_twice(stage: St
     """
     orders = tuple(
         stage.order([{"code": "finish(1)", "delay": delay}], id=name)
-        for name, delay in (("first", 60.0), ("second", 60.0), ("third", 0.0))
+        for name, delay in (("first", 3600.0), ("second", 3600.0), ("third", 0.0))
     )
     handle = await stage.submit(*orders, concurrency=1)
     for name in ("second", "second", "first", "first", "nobody"):
@@ -60,7 +60,7 @@ async def test_a_job_whose_end_the_batch_has_not_heard_of_is_started_anew_once(
 
     Given again, the rerun is not started again.
     """
-    order = stage.order([{"code": "finish(1)", "delay": 60.0}], id="one")
+    order = stage.order([{"code": "finish(1)", "delay": 3600.0}], id="one")
     batch = await stage.submit(order, concurrency=1)
     job = stage.client.get_workflow_handle(job_workflow_id(order.key))
 

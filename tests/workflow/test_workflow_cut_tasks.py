@@ -21,7 +21,7 @@ from activities.verdicts import RecordedVerdict, record_verdict
 from runtime.base.spec.models import ModelSettings
 from runtime.job.stops import JobStatus
 from runtime.worker import parts
-from tests.eventually import eventually
+from tests.eventually import SECONDS, eventually
 from tests.workflow.stage import Stage, events_of
 from tests.workflow.test_workflow_queries import ask_until
 from workflows import patches
@@ -197,7 +197,7 @@ class Held:
         def held(key: str, *arguments: Any) -> Any:
             if part in key and not self.there.is_set():
                 self.there.set()
-                assert self.may.wait(60)
+                assert self.may.wait(SECONDS)
             return put(key, *arguments)
 
         store.put_if_absent = held

@@ -20,7 +20,7 @@ from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
 from runtime.job.stops import JobStatus
 from runtime.worker import parts
-from tests.eventually import eventually, progress_of
+from tests.eventually import SECONDS, eventually, progress_of
 from tests.workflow.stage import Stage, events_of
 from workflows import job
 from workflows.continuing import Run
@@ -169,7 +169,7 @@ async def test_jobs_that_are_cancelled_as_they_go_on_in_another_run_replay(
     def cancelling(key: str, data: bytes) -> bool:
         if key.endswith(".checkpoint"):
             name = next(name for name in handles if f"/{name}/" in key)
-            asyncio.run_coroutine_threadsafe(handles[name].cancel(), loop).result(60)
+            asyncio.run_coroutine_threadsafe(handles[name].cancel(), loop).result(SECONDS)
         return put(key, data)
 
     monkeypatch.setattr(stage.store, "put_if_absent", cancelling)

@@ -51,7 +51,7 @@ from runtime.job.stops import JobStatus
 from runtime.jobsfile.changes import definition_digest
 from runtime.server.authentic import NotSigned, PayloadKey, Refusal, signed_converter
 from runtime.server.binary import installed_binary
-from tests.eventually import eventually
+from tests.eventually import SECONDS, eventually
 from workflows.batch import BatchWorkflow
 from workflows.job import JobWorkflow
 from workflows.messages import BatchOrder, JobOrder, JobOutcome, Note, Submission
@@ -132,7 +132,7 @@ async def unharmed(handle: WorkflowHandle[Any, Any]) -> None:
 async def ended_by(handle: WorkflowHandle[Any, Any]) -> ApplicationError:
     """The error with which a workflow failed, in the first task that it had."""
     with pytest.raises(WorkflowFailureError) as caught:
-        await asyncio.wait_for(handle.result(), 60)
+        await asyncio.wait_for(handle.result(), SECONDS)
     assert isinstance(caught.value.cause, ApplicationError)
     assert len(events_of(await handle.fetch_history(), "WORKFLOW_TASK_STARTED")) == 1
     return caught.value.cause
