@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from stage import Stage, events_of, overdue
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution, WorkflowType
@@ -149,7 +150,11 @@ async def test_a_strangers_workflow_ends_at_once(
     client = await stranger(stage, other)
     given = order if kind == "JobWorkflow" else BatchOrder(batch=stage.batch)
     handle = await client.start_workflow(
-        kind, given, id=f"{stage.batch}-{kind}", task_queue=stage.queue
+        kind,
+        given,
+        id=f"{stage.batch}-{kind}",
+        task_queue=stage.queue,
+        task_timeout=TASK_LIMIT,
     )
     error = await ended_by(handle)
     assert error.type == "NotSigned"
@@ -169,7 +174,11 @@ async def test_a_workflow_without_one_order_ends_at_once(
 ) -> None:
     """No input, and too much of it, from somebody who has the key."""
     handle = await stage.client.start_workflow(
-        kind, args=values, id=f"{stage.batch}-{kind}", task_queue=stage.queue
+        kind,
+        args=values,
+        id=f"{stage.batch}-{kind}",
+        task_queue=stage.queue,
+        task_timeout=TASK_LIMIT,
     )
     error = await ended_by(handle)
     assert (
@@ -202,7 +211,11 @@ async def test_an_order_that_nobody_can_carry_out_ends_at_once(
     order = stage.order(["finish(1)"]).model_dump(mode="json")
     changed = {name: {**(order[name] or {}), **value} for name, value in fields.items()}
     handle = await stage.client.start_workflow(
-        "JobWorkflow", {**order, **changed}, id=f"{stage.batch}-no", task_queue=stage.queue
+        "JobWorkflow",
+        {**order, **changed},
+        id=f"{stage.batch}-no",
+        task_queue=stage.queue,
+        task_timeout=TASK_LIMIT,
     )
     error = await ended_by(handle)
     assert (error.type, words in error.message) == ("NoOrder", True)
@@ -216,7 +229,10 @@ async def test_a_workflow_of_no_kind_and_without_an_order_ends_at_once(stage: St
     """No worker of any build has it."""
     client = await stranger(stage)
     handle = await client.start_workflow(
-        "NoneOfOurs", id=f"{stage.batch}-none", task_queue=stage.queue
+        "NoneOfOurs",
+        id=f"{stage.batch}-none",
+        task_queue=stage.queue,
+        task_timeout=TASK_LIMIT,
     )
     error = await ended_by(handle)
     assert (error.type, error.message) == (
@@ -709,6 +725,8 @@ async def test_a_result_by_a_stranger_is_none(stage: Stage) -> None:
 async def _start_raw(
     client: Client, stage: Stage, workflow_id: str, given: Payloads, kind: str = "JobWorkflow"
 ) -> WorkflowHandle[Any, Any]:
+    limit = Duration()
+    limit.FromTimedelta(TASK_LIMIT)
     await client.workflow_service.start_workflow_execution(
         StartWorkflowExecutionRequest(
             namespace=client.namespace,
@@ -716,6 +734,7 @@ async def _start_raw(
             workflow_type=WorkflowType(name=kind),
             task_queue=TaskQueue(name=stage.queue),
             input=given,
+            workflow_task_timeout=limit,
             request_id=uuid.uuid4().hex,
         ),
         retry=True,
