@@ -18,8 +18,9 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.base.home import Home
-from runtime.base.spec.models import ToolSpec
+from runtime.base.spec.models import JobSpec, ToolSpec
 from runtime.base.values import JobKey
+from runtime.base.workflow_ids import OPEN_JOBS
 from runtime.client.standing import run_standing
 from runtime.job.stops import JobStatus
 from runtime.server.authentic import EncryptionKeys, codec, signed_converter
@@ -64,6 +65,20 @@ async def identities(handle: WorkflowHandle[Any, Any]) -> list[str]:
     ]
 
 
+async def listed(stage: Stage, spec: JobSpec) -> WorkflowHandle[Any, Any]:
+    """A job that the server lists among the open ones, as it does some time after it has begun:
+    among those the calls of dead workers are looked for.
+    """
+    handle = await stage.start(spec)
+
+    async def is_listed() -> bool:
+        query = f"{OPEN_JOBS} AND WorkflowId = '{handle.id}'"
+        return (await stage.client.count_workflows(query)).count == 1
+
+    await eventually(is_listed, "the job is listed")
+    return handle
+
+
 @asynccontextmanager
 async def called(stage: Stage, identity: str) -> AsyncIterator[WorkflowHandle[Any, Any]]:
     """A job whose model is being called by a worker of that name: the first time until the file
@@ -73,7 +88,7 @@ async def called(stage: Stage, identity: str) -> AsyncIterator[WorkflowHandle[An
     script.write_text(SLOW_ONCE)
     stage.queue += f"-{identity[-4:]}"
     async with make_worker(stage.client, stage.store, task_queue=stage.queue, identity=identity):
-        handle = await stage.start(stage.spec(f"scripted/{script}"))
+        handle = await listed(stage, stage.spec(f"scripted/{script}"))
         try:
             await eventually(script.with_suffix(".calls").exists, "the model is called")
             yield handle
@@ -209,7 +224,7 @@ async def test_a_tool_in_whose_calls_workers_die_ends_its_own_job(
     async with make_worker(
         stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
     ):
-        handle = await stage.start(stage.spec(["kill()", "finish(1)"], tools=(tool,)))
+        handle = await listed(stage, stage.spec(["kill()", "finish(1)"], tools=(tool,)))
         for death in range(1, 4):
             assert await died(stage, home, calls=death) == 1
         outcome = await handle.result()
@@ -231,7 +246,7 @@ async def test_what_is_told_of_a_worker_that_died_is_encrypted_for_its_call(
     async with make_worker(
         stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
     ):
-        handle = await stage.start(stage.spec(["kill()", "finish(1)"], tools=(tool,)))
+        handle = await listed(stage, stage.spec(["kill()", "finish(1)"], tools=(tool,)))
         assert await died(stage, home, calls=1) == 1
         key = JobKey(batch=stage.batch, job="job-1")
         trouble = (await run_standing(stage.client, key, await handle.describe())).trouble
@@ -258,7 +273,7 @@ async def test_a_worker_that_died_after_a_failed_call_is_buried_without_a_warnin
     async with make_worker(
         stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
     ):
-        handle = await stage.start(stage.spec(f"scripted/{script}"))
+        handle = await listed(stage, stage.spec(f"scripted/{script}"))
         await eventually(
             lambda: calls.exists() and calls.read_text() == "call\ncall\n",
             "the model is called again",
@@ -293,7 +308,8 @@ async def test_calls_that_die_together_again_are_parted(
         stage.client, stage.store, task_queue=stage.queue, identity="1@here-dead"
     ):
         handles = [
-            await stage.start(stage.spec(["kill()", "finish(1)"], tools=(tool,))) for _ in range(2)
+            await listed(stage, stage.spec(["kill()", "finish(1)"], tools=(tool,)))
+            for _ in range(2)
         ]
         for made, had in ((2, 2), (4, 2), (5, 1)):
             assert await died(stage, home, calls=made) == had
