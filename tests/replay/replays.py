@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from activities.record import ReplayMode, ReplayOrder, RunName
@@ -24,6 +26,28 @@ from workflows.messages import JobOrder, JobOutcome, Origin
 
 BUSY = "n = 0\nwhile n < 500_000:\n    n += 1\nprint(turn)\nturn += 1"
 """A statement that takes some 50 to 100 ms of the interpreter."""
+
+_HELD = """
+import time
+from pathlib import Path
+
+def respond(messages):
+    turn = sum(message["role"] == "assistant" for message in messages) + 1
+    while turn == {turn} and not Path({gate!r}).exists():
+        time.sleep(0.02)
+    return {replies!r}[turn - 1]
+"""
+
+
+def held(stage: Stage, replies: Sequence[Any], turn: int) -> tuple[str, Path]:
+    """A scripted model that gives ``replies`` in order, and the file before which it does not give
+    that of ``turn``: until then the job does not end, however long a test takes.
+    """
+    gate = stage.path / "held.gate"
+    listed = [reply if isinstance(reply, dict) else {"code": reply} for reply in replies]
+    path = stage.path / "held.py"
+    path.write_text(_HELD.format(turn=turn, gate=str(gate), replies=listed))
+    return f"scripted/{path}", gate
 
 
 def reexecution(stage: Stage, job: str, run: str, start: int, **fields: Any) -> ReplayOrder:

@@ -16,7 +16,7 @@ from runtime.base.errors import ServerError
 from runtime.client.resets import Reset, outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
-from tests.replay.replays import rerun, reset_job, turn_of
+from tests.replay.replays import held, rerun, reset_job, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage
 from workflows.messages import Note
@@ -25,6 +25,10 @@ pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 TURNS = 16
 JOB = [*({"code": f"n = {n}", "delay": 0.05} for n in range(TURNS - 1)), "finish(n)"]
+HELD = TURNS - 1
+"""The turn whose reply waits until all that races has come: nothing of it meets a job that has
+ended, on however slow a machine.
+"""
 MESSAGES = 10
 SPREAD = 0.4
 """Seconds over which all that races is spread: some eight turns of the job."""
@@ -40,10 +44,11 @@ class Race:
         self.stage = stage
         self.chance = random.Random(seed)
         self.sent: list[str] = []
+        self.model, self.gate = held(stage, JOB, HELD)
 
     async def start(self) -> str:
         """Have the job take three turns; its run."""
-        await self.stage.start(self.stage.spec(JOB, id="job"))
+        await self.stage.start(self.stage.spec(self.model, id="job"))
         await turn_of(self.archive, 3)
         return self.archive.runs()[0]
 
@@ -101,6 +106,7 @@ async def test_resets_race_with_each_other(stage: Stage, seed: int) -> None:
     race = Race(stage, seed)
     run = await race.start()
     made = await asyncio.gather(*(race.take_back(run, start) for start in (1, 2, 3)))
+    race.gate.touch()
     ends = await asyncio.gather(
         *(outcome_of_reset(stage.client, one) for one in made), return_exceptions=True
     )
@@ -120,6 +126,7 @@ async def test_a_reset_races_with_messages(stage: Stage, seed: int) -> None:
     race = Race(stage, seed)
     run = await race.start()
     _, made = await asyncio.gather(race.talk(), race.take_back(run, 2))
+    race.gate.touch()
     left = await outcome_of_reset(stage.client, made)
     assert (left.status, left.turns) == (JobStatus.SUCCEEDED, TURNS)
     assert len(race.sent) == MESSAGES
@@ -137,6 +144,7 @@ async def test_a_reset_races_with_a_cancel(stage: Stage, seed: int) -> None:
     race = Race(stage, seed)
     run = await race.start()
     _, made = await asyncio.gather(race.cancel(), race.take_back(run, 2))
+    race.gate.touch()
     left = await outcome_of_reset(stage.client, made)
     uncalled = race.archive.end_without_calls()
     assert left.run == (uncalled.run if uncalled is not None else race.archive.runs()[-1])

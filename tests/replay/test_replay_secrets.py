@@ -8,7 +8,7 @@ import pytest
 
 from runtime.archive.divergences import divergences
 from runtime.job.stops import JobStatus
-from tests.replay.replays import frozen_again
+from tests.replay.replays import frozen_again, held
 from tests.replay.timelines import archive_of, sound
 from tests.workflow.stage import Stage
 from workflows.messages import Note
@@ -37,10 +37,12 @@ async def test_a_secret_by_value_is_no_divergence(
     monkeypatch.setenv("SERVICE_TOKEN", WORD)
     (stage.workspace / "a.txt").write_text(f"one\n{WORD}\n")
     (stage.workspace / "held.txt").write_text(f"{WORD}\n")
-    spec = stage.spec(STATEMENTS)
+    model, gate = held(stage, STATEMENTS, 2)
+    spec = stage.spec(model)
     handle = await stage.start(spec)
     if told:
         await handle.signal("message", Note.of(f"the word is {WORD}"))
+    gate.touch()
     outcome = await handle.result()
     assert outcome.status is JobStatus.SUCCEEDED
     again, replayed = await frozen_again(stage, spec, outcome.run)

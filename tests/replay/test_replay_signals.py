@@ -16,7 +16,7 @@ from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from runtime.projection.segments import SegmentKind
 from tests.eventually import eventually, until_phase, until_turn
-from tests.replay.replays import reexecution, replayed, rerun, reset_job, turn_of
+from tests.replay.replays import held, reexecution, replayed, rerun, reset_job, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage, events_of
 from workflows.messages import Note
@@ -24,7 +24,7 @@ from workflows.messages import Note
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 MANY = [{"code": f"n = {n}", "delay": 0.1} for n in range(30)]
-"""A job that takes some 3 s and never finishes."""
+"""What a job of some 3 s does, which never finishes."""
 
 
 def _messages(stage: Stage, run: str, turn: int) -> list[str]:
@@ -33,12 +33,16 @@ def _messages(stage: Stage, run: str, turn: int) -> list[str]:
 
 
 async def _told(stage: Stage, texts: list[str]) -> str:
-    """A job of 14 turns that was sent messages after its third turn; its run."""
-    handle = await stage.start(stage.spec([*MANY[:13], "finish(n)"], id="job"))
+    """A job of 14 turns that was sent messages after its third turn, and before its last; its
+    run.
+    """
+    model, gate = held(stage, [*MANY[:13], "finish(n)"], 13)
+    handle = await stage.start(stage.spec(model, id="job"))
     archive = archive_of(stage, "job")
     await turn_of(archive, 3)
     for text in texts:
         await handle.signal("message", Note.of(text))
+    gate.touch()
     outcome = await handle.result()
     assert _messages(stage, outcome.run, 14) == texts
     return outcome.run
@@ -112,11 +116,13 @@ async def test_at_the_end_of_the_record_the_model_goes_on(stage: Stage) -> None:
     """A job that a cancel ended is executed again to there, and then the model writes on; the
     cancel is not repeated.
     """
-    handle = await stage.start(stage.spec([*MANY[:6], "finish(n)"], id="job"))
+    model, gate = held(stage, [*MANY[:6], "finish(n)"], 6)
+    handle = await stage.start(stage.spec(model, id="job"))
     archive = archive_of(stage, "job")
     await turn_of(archive, 3)
     await handle.cancel()
     ended = await handle.result()
+    gate.touch()
     assert ended.status is JobStatus.CANCELLED
     stopped, found = await replayed(stage, "job", reexecution(stage, "job", ended.run, 2))
     # The call that was broken off may have archived its step all the same.
@@ -138,13 +144,15 @@ async def test_a_second_reset_takes_the_job_over(stage: Stage) -> None:
     """Of two resets one run is left open; who waits for the other is told that it was ended, and
     its steps stay.
     """
-    handle = await stage.start(stage.spec([*MANY, "finish(n)"], id="job"))
+    model, gate = held(stage, [*MANY, "finish(n)"], 30)
+    handle = await stage.start(stage.spec(model, id="job"))
     archive = archive_of(stage, "job")
     await turn_of(archive, 3)
     run = archive.runs()[0]
     orders = [rerun(stage, "job", run, start, statement=f"who = {start}") for start in (2, 3)]
     made = await asyncio.gather(*(reset_job(stage, "job", order) for order in orders))
     await handle.signal("message", Note.of("to whoever is left"))
+    gate.touch()
     ends = await asyncio.gather(
         *(outcome_of_reset(stage.client, one) for one in made), return_exceptions=True
     )
@@ -161,10 +169,15 @@ async def test_a_second_reset_takes_the_job_over(stage: Stage) -> None:
 
 async def test_a_cancel_after_the_reset_ends_the_new_run(stage: Stage) -> None:
     """The wish is for the run that is open when it comes."""
-    outcome, archive = await stage.run([*MANY[:4], "finish(n)"], id="job")
+    model, gate = held(stage, [*MANY[:4], "finish(n)"], 4)
+    gate.touch()
+    outcome, archive = await stage.run(model, id="job")
+    # What the new run does is not over before the cancel has come.
+    gate.unlink()
     made = await reset_job(stage, "job", rerun(stage, "job", outcome.run, 1))
     await stage.client.get_workflow_handle(stage.started[0]).cancel()
     ended = await outcome_of_reset(stage.client, made)
+    gate.touch()
     assert ended.status is JobStatus.CANCELLED
     assert archive.end(outcome.run).status == JobStatus.SUCCEEDED
     assert sound(archive)
