@@ -12,7 +12,7 @@ from runtime.job import checkpoint
 from runtime.job.stops import JobStatus
 from runtime.worker.worker import make_worker
 from tests.deployments import make_current
-from tests.replay.replays import turn_of
+from tests.replay.replays import held, turn_of
 from tests.replay.timelines import archive_of, sound
 from tests.workflow.stage import Stage, replayer
 
@@ -36,12 +36,14 @@ async def test_a_job_changes_its_release_at_a_checkpoint(stage: Stage) -> None:
     async with make_worker(stage.client, stage.store, task_queue=queue, deployment=old):
         await make_current(stage.client, old)
         stage.queue = queue
-        spec = stage.spec([*[BUSY] * 30, "finish(n)"], id="job")
+        model, gate = held(stage, [*[BUSY] * 30, "finish(n)"], 2)
+        spec = stage.spec(model, id="job")
         handle = await stage.start(spec, timedelta(seconds=2))
         archive = archive_of(stage, "job")
         await turn_of(archive, 1)
         async with make_worker(stage.client, stage.store, task_queue=queue, deployment=new):
             await make_current(stage.client, new)
+            gate.touch()
             outcome = await handle.result()
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 31)
     runs = archive.runs()
