@@ -12,6 +12,7 @@ import asyncio
 import pytest
 
 from runtime.client.resets import before_verdicts
+from tests.eventually import progress_of
 from tests.replay.replays import replayed, rerun
 from tests.replay.timelines import archive_of, replay_runs
 from tests.workflow.stage import Stage
@@ -62,4 +63,4 @@ async def _ask(stage: Stage, job: str) -> None:
     """Ask the job how it goes, again and again, until it has ended."""
     handle, archive = stage.client.get_workflow_handle(stage.started[-1]), archive_of(stage, job)
     while not any(archive.end(run) for run in archive.runs()):
-        await handle.query("progress")
+        await progress_of(handle)
