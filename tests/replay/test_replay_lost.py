@@ -42,7 +42,12 @@ async def test_a_sub_job_that_ends_before_its_job_goes_on_is_heard(stage: Stage)
     replies = ["a = spawn('Below.')", "wait_for(a)", "finish(a.text)"]
     spec = stage.spec(replies, id="job", spawn=Spawn(model=model))
     await until_phase(await stage.start(spec), "asleep")
-    [below] = [key for key in all_jobs(stage.store, stage.batch) if key.job != "job"]
+
+    def begun() -> list[JobKey]:
+        return [key for key in all_jobs(stage.store, stage.batch) if key.job != "job"]
+
+    await eventually(lambda: bool(begun()), "the sub-job has begun")
+    [below] = begun()
     child = stage.client.get_workflow_handle(job_workflow_id(below))
     await until_phase(child, "asleep")
     await _lose(stage.client, JobKey(batch=stage.batch, job="job"), below)
