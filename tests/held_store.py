@@ -11,7 +11,7 @@ from tests.eventually import SECONDS
 
 class HeldStore:
     """``store``, whose first object with a key that is ``held`` is not written, or with ``reading``
-    not read, until it is let go.
+    not read, until it is let go: by nobody, for who is kept waiting for long may try again.
     """
 
     def __init__(
@@ -19,6 +19,7 @@ class HeldStore:
     ) -> None:
         self._store, self._held, self._reading = store, held, reading
         self.reached, self.let_go = threading.Event(), threading.Event()
+        self._key: str | None = None
         self.list, self.folders = store.list, store.folders
 
     def get(self, key: str) -> bytes:
@@ -34,8 +35,10 @@ class HeldStore:
         return self._store.put_if_absent(key, data)
 
     def _wait(self, key: str) -> None:
-        if self._held(key) and not self.reached.is_set():
+        if self._key is None and self._held(key):
+            self._key = key
             self.reached.set()
+        if key == self._key:
             self.let_go.wait(SECONDS)
 
     def __str__(self) -> str:
