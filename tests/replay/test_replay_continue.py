@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.testing import WorkflowEnvironment
@@ -12,7 +13,7 @@ from temporalio.testing import WorkflowEnvironment
 from runtime.archive.checkpoints import checkpoint_before
 from runtime.archive.recorded import user_messages
 from runtime.job.stops import JobStatus
-from tests.eventually import SECONDS, progress_of
+from tests.eventually import SECONDS, eventually, progress_of
 from tests.held_store import HeldStore
 from tests.kill.oracle import differences
 from tests.replay.replays import BUSY
@@ -100,17 +101,22 @@ async def test_a_run_that_begins_tells_where_its_job_stands(
     held = HeldStore(stage.store, lambda key: key.endswith(".checkpoint"), reading=True)
     stage.store = held
     spec = stage.spec(["turn = 1", *([BUSY] * 20), "finish(turn)"])
+    told: dict[str, Any] = {}
+
+    async def answered() -> bool:
+        told.update(await progress_of(stage.client.get_workflow_handle(handle.id)) or {})
+        return bool(told)
+
     async with stage.open():
         handle = await stage.start(spec, timedelta(seconds=2))
         try:
             assert await asyncio.to_thread(held.reached.wait, SECONDS)
-            told = await progress_of(stage.client.get_workflow_handle(handle.id))
+            await eventually(answered, "the new run answers")
         finally:
             held.let_go.set()
         outcome = await handle.result()
     archive = archive_of(stage, spec.id)
     steps = [step for step in archive.steps(outcome.run) if step.run == archive.runs()[0]]
-    assert told is not None
     assert (told["turn"], told["statement"]) == (len(steps), "n = 0")
     assert told["usage"]["prompt"] == sum(step.usage.prompt for step in steps)
 
