@@ -5,6 +5,7 @@ or overwritten.
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from activities.model import ModelActivities, warm
 from runtime.archive.findings import Fault
 from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
+from tests.eventually import SECONDS
 from tests.model.model_calls import RUN, Job, attempt, model_at, openai_server
 
 WORKERS, TURNS = 2, 5
@@ -37,8 +39,11 @@ async def test_two_workers_race_on_every_turn(url: str) -> None:
     """
     await asyncio.to_thread(warm)
     together = asyncio.Barrier(WORKERS)
+    # Who comes late would find the other's step, and call nothing.
+    called = threading.Barrier(WORKERS, timeout=SECONDS)
 
     def respond(messages: list[dict[str, Any]], number: int) -> dict[str, Any]:
+        called.wait()
         return {"text": f"answer {number}", "code": f"x = {number}", "delay": 0.05 * (number % 2)}
 
     async with openai_server(respond).serving() as server:
