@@ -38,8 +38,8 @@ def verdicts(loop: PlainLoop) -> list[Verdict]:
 
 @pytest.fixture
 def on_checkout(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[int], None]]]:
-    """What is done, once each, to the processes of the next checkouts, with their ids, while they
-    compute.
+    """What is done, once each, to the processes of the next checkouts, with their ids, as they are
+    to compute: they are stopped.
     """
     todo: list[Callable[[int], None]] = []
     real = pool.pid_of
@@ -47,6 +47,8 @@ def on_checkout(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[int]
     def pid_of(session: MontySession) -> int:
         pid = real(session)
         if todo and computing(session):
+            # It does not come to the statement's end before what is done to it.
+            os.kill(pid, signal.SIGSTOP)
             threading.Thread(target=todo.pop(0), args=(pid,)).start()
         return pid
 
@@ -64,17 +66,17 @@ def computing(session: MontySession) -> bool:
 
 def _paused(pid: int) -> None:
     """A process that gets no processor for longer than a statement may compute."""
-    os.kill(pid, signal.SIGSTOP)
     time.sleep(pool.HARD_SECONDS + 0.5)
     os.kill(pid, signal.SIGCONT)
 
 
 def _stopped(pid: int) -> None:
-    os.kill(pid, signal.SIGSTOP)
+    del pid
 
 
 def _aborted(pid: int) -> None:
     os.kill(pid, signal.SIGABRT)
+    os.kill(pid, signal.SIGCONT)
 
 
 def _killed(pid: int) -> None:
