@@ -12,18 +12,28 @@ import pytest
 
 from runtime.interpreter import pool
 from runtime.interpreter.processor_time import watchdog
-from tests.eventually import alive
+from tests.eventually import SECONDS, alive
 from tests.kill.processes import ROOT, wait_for
 
 KILLED_IN_MID_STATEMENT = """
-import os, signal, threading
+import os, signal, threading, time
 from runtime.interpreter import pool, processor_time
+
+def kill(pid, computed):
+    while processor_time.processor_seconds(pid) < computed + 0.1:
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 processor_time.ORPHAN_SECONDS = 1.0
 with pool.session() as session, processor_time.watchdog.limiting(pool.pid_of(session), 1.0):
-    print(pool.pid_of(session), flush=True)
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    pid = pool.pid_of(session)
+    print(pid, flush=True)
+    threading.Thread(target=kill, args=(pid, processor_time.processor_seconds(pid))).start()
     session.feed_run("while True: pass")
+"""
+"""The worker goes when its interpreter has computed something, and leaves it stopped: it comes no
+nearer to its bound until somebody lets it go on.
 """
 
 
@@ -39,14 +49,15 @@ def test_a_statement_without_an_end_does_not_outlive_its_worker_for_long() -> No
         # Which the interpreter has, too.
         stderr=subprocess.DEVNULL,
         text=True,
-        timeout=120,
+        timeout=SECONDS,
         check=False,
     )
     pid = int(killed.stdout)
     assert killed.returncode == -signal.SIGKILL
     try:
         assert alive(pid)
-        wait_for(lambda: not alive(pid), "the interpreter's process ends", seconds=120)
+        os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: not alive(pid), "the interpreter's process ends", seconds=SECONDS)
     finally:
         if alive(pid):
             os.kill(pid, signal.SIGKILL)
