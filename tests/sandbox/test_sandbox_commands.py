@@ -85,7 +85,9 @@ def test_the_last_whole_line_is_told_while_a_command_runs(bench: Bench) -> None:
 
     def on_beat(line: str) -> None:
         told.append(line)
-        (bench.workspace / "heard").touch()
+        # On a busy machine a beat may come before that line does.
+        if line == "second":
+            (bench.workspace / "heard").touch()
 
     finished = bench.sandbox.run(
         Command("echo first; printf 'second\\n\\nthi'; until [ -e heard ]; do :; done"),
@@ -97,7 +99,7 @@ def test_the_last_whole_line_is_told_while_a_command_runs(bench: Bench) -> None:
     )
 
     assert finished.exit_code == 0
-    assert told[0] == "second"
+    assert {*told} <= {"", "first", "second"}
 
 
 def test_an_error_in_a_beat_ends_the_command(bench: Bench) -> None:
