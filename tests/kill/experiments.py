@@ -155,7 +155,7 @@ def fail_points(path: Path, points: Sequence[str], plot: Plot) -> Survived:
         moments = []
         for point in points:
             process = scene.start(failpoint=point)
-            assert process.wait(timeout=240) == -signal.SIGKILL, (
+            assert process.wait(timeout=scene.patience) == -signal.SIGKILL, (
                 f"{point}: the process did not come by"
             )
             assert scene.once().exists(), f"{point}: something else killed the process"

@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
         "  workspace: ws\n  model: scripted/policy.py\n"
     )
     yield tmp_path
-    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(DEADLINE)
 
 
 def members(home: Path) -> set[int]:
@@ -80,7 +80,7 @@ def test_a_process_that_is_killed_is_started_again_and_no_turn_is_lost(place: Pa
     wait_for(
         lambda: run.poll() is not None or len(members(place) - killed) == 3, "others are started"
     )
-    assert run.wait(240) == 0
+    assert run.wait(DEADLINE) == 0
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])
     assert [(job["status"], job["turns"]) for job in summary["jobs"]] == [("succeeded", 4)] * JOBS
     assert len(list((place / "archive").glob("crew/*/runs/*"))) == JOBS
@@ -98,7 +98,7 @@ def test_what_they_are_forked_from_is_killed_and_no_turn_is_lost(place: Path) ->
     assert len(list(Path(f"/proc/{nursery}/task").iterdir())) == 1
     os.kill(nursery, signal.SIGKILL)
     wait_for(lambda: run.poll() is not None or not members(place) & killed, "they are killed")
-    assert run.wait(240) == 0
+    assert run.wait(DEADLINE) == 0
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])
     assert [(job["status"], job["turns"]) for job in summary["jobs"]] == [("succeeded", 4)] * JOBS
     assert members(place) == nurseries(place) == set()
@@ -113,9 +113,9 @@ def test_all_processes_end_with_the_one_that_started_them(
     worker = launch(place, ["worker", "--processes", "2"], place / "worker", {})
     wait_for(lambda: ends(place) > 0 and len(members(place)) == 2, "they work", alive=worker)
     os.kill(worker.pid, how)
-    worker.wait(120)
+    worker.wait(DEADLINE)
     wait_for(lambda: not members(place) | nurseries(place), "no process is left")
-    assert run.wait(240) == 0
+    assert run.wait(DEADLINE) == 0
     assert len(list((place / "archive").glob("crew/*/runs/*"))) == JOBS
 
 

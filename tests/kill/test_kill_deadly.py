@@ -67,7 +67,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
     for name, statements in SCRIPTS.items():
         (tmp_path / f"{name}.json").write_text(json.dumps([{"code": code} for code in statements]))
     yield tmp_path
-    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(DEADLINE)
 
 
 def test_a_tool_that_kills_its_workers_ends_its_own_job(place: Path) -> None:

@@ -26,7 +26,7 @@ from tests.kill.experiments import (
 )
 from tests.kill.failpoints import TURNS, named_in_the_source, tried
 from tests.kill.oracle import Moment, check_once, differences, record
-from tests.kill.processes import ROOT, await_gone, await_interpreters, wait_for
+from tests.kill.processes import DEADLINE, ROOT, await_gone, await_interpreters, wait_for
 from tests.kill.scene import Plot, Scene
 from tests.kill.strikes import CONTINUED_SEEDS, Mark, Strike, Victim
 
@@ -105,7 +105,7 @@ def test_workers_go_on_without_run(tmp_path: Path, outcome: Callable[[str], Surv
         worker = scene.start(worker=True)
         wait_for(scene.closed, "the job ends", alive=worker)
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(timeout=60) == 0
+        assert worker.wait(timeout=DEADLINE) == 0
         scene.start()
         assert (
             differences(record(scene, scene.finish()), outcome(f"{UNDISTURBED}/{TURNS}").record)

@@ -13,6 +13,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from tests.kill.failpoints import SUB_JOBS
 from tests.kill.nursery import forked
+from tests.kill.processes import DEADLINE
 
 pytestmark = [pytest.mark.kill, pytest.mark.server, pytest.mark.slow]
 
@@ -37,7 +38,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
         "  spawn: {max: 3, turns: 5, model: scripted/child.json}\n"
     )
     yield tmp_path
-    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(DEADLINE)
 
 
 def test_no_sub_job_is_started_twice(place: Path) -> None:
@@ -45,8 +46,8 @@ def test_no_sub_job_is_started_twice(place: Path) -> None:
     command = ["run", "jobs.yaml", "--json"]
     for point in SUB_JOBS:
         killed = forked(place, command, place / "killed", {"HOLDFAST_FAILPOINT": point})
-        assert killed.wait(240) == -signal.SIGKILL, point
-    assert forked(place, command, place / "run", {}).wait(240) == 0
+        assert killed.wait(DEADLINE) == -signal.SIGKILL, point
+    assert forked(place, command, place / "run", {}).wait(DEADLINE) == 0
     [job] = json.loads((place / "run.out").read_text().splitlines()[-1])["jobs"]
     assert (job["status"], job["turns"]) == ("succeeded", 5)
     assert all(

@@ -13,6 +13,7 @@ import pytest
 
 from tests.kill.failpoints import SUBMISSION
 from tests.kill.nursery import forked
+from tests.kill.processes import DEADLINE
 
 pytestmark = [pytest.mark.kill, pytest.mark.server, pytest.mark.slow]
 
@@ -35,7 +36,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
         "  goal: '{text}'\n  workspace: ws\n  model: scripted/policy.py\n"
     )
     yield tmp_path
-    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(60)
+    forked(tmp_path, ["down"], tmp_path / "down", {}).wait(DEADLINE)
 
 
 def test_no_job_is_lost_or_runs_twice(place: Path) -> None:
@@ -45,8 +46,8 @@ def test_no_job_is_lost_or_runs_twice(place: Path) -> None:
     command = ["run", "jobs.yaml", "--json"]
     for point in SUBMISSION:
         killed = forked(place, command, place / "killed", {"HOLDFAST_FAILPOINT": point})
-        assert killed.wait(240) == -signal.SIGKILL, point
-    assert forked(place, command, place / "run", {}).wait(240) == 0
+        assert killed.wait(DEADLINE) == -signal.SIGKILL, point
+    assert forked(place, command, place / "run", {}).wait(DEADLINE) == 0
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])
     assert [(job["status"], job["turns"]) for job in summary["jobs"]] == [("succeeded", 1)] * JOBS
     assert len(list((place / "archive").glob("pages/*/runs/*"))) == JOBS
