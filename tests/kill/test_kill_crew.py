@@ -27,12 +27,18 @@ pytestmark = pytest.mark.kill
 JOBS = 8
 POLICY = """
 import time
+from pathlib import Path
+
+HELD = Path(__file__).with_name("held")
 
 def respond(messages):
     turn = sum(message["role"] == "assistant" for message in messages) + 1
     time.sleep(0.2)
+    while turn == 4 and "Count 1." not in str(messages) and HELD.exists():
+        time.sleep(0.05)
     return {"code": "finish(1)" if turn == 4 else f"turn = {turn}"}
 """
+"""While the file ``held`` is there, no job but the first ends."""
 
 
 @pytest.fixture
@@ -41,7 +47,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "ws").mkdir()
     (tmp_path / "policy.py").write_text(POLICY)
     (tmp_path / "jobs.yaml").write_text(
-        f"batch: crew\nconcurrency: 4\njobs:\n- id: 'j{{n}}'\n  count: {JOBS}\n  goal: Count.\n"
+        f"batch: crew\nconcurrency: 4\njobs:\n- id: 'j{{n}}'\n  count: {JOBS}\n  goal: Count {{n}}.\n"
         "  workspace: ws\n  model: scripted/policy.py\n"
     )
     yield tmp_path
@@ -72,6 +78,7 @@ def test_a_process_that_is_killed_is_started_again_and_no_turn_is_lost(place: Pa
     """``run --workers 3``: all three are killed in mid-batch. All jobs succeed, each with
     one run and four turns.
     """
+    (place / "held").touch()
     run = forked(place, ["run", "jobs.yaml", "--workers", "3", "--json"], place / "run", {})
     wait_for(lambda: ends(place) > 0 and len(members(place)) == 3, "they work", alive=run)
     killed = members(place)
@@ -80,6 +87,7 @@ def test_a_process_that_is_killed_is_started_again_and_no_turn_is_lost(place: Pa
     wait_for(
         lambda: run.poll() is not None or len(members(place) - killed) == 3, "others are started"
     )
+    (place / "held").unlink()
     assert run.wait(DEADLINE) == 0
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])
     assert [(job["status"], job["turns"]) for job in summary["jobs"]] == [("succeeded", 4)] * JOBS
@@ -91,6 +99,7 @@ def test_what_they_are_forked_from_is_killed_and_no_turn_is_lost(place: Path) ->
     """Its processes end with it, and others are started. It has one thread, so a fork copies all
     that it is.
     """
+    (place / "held").touch()
     run = holdfast(place, ["run", "jobs.yaml", "--workers", "2", "--json"], place / "run", {})
     wait_for(lambda: ends(place) > 0 and len(members(place)) == 2, "they work", alive=run)
     killed = members(place)
@@ -98,6 +107,7 @@ def test_what_they_are_forked_from_is_killed_and_no_turn_is_lost(place: Path) ->
     assert len(list(Path(f"/proc/{nursery}/task").iterdir())) == 1
     os.kill(nursery, signal.SIGKILL)
     wait_for(lambda: run.poll() is not None or not members(place) & killed, "they are killed")
+    (place / "held").unlink()
     assert run.wait(DEADLINE) == 0
     summary = json.loads((place / "run.out").read_text().splitlines()[-1])
     assert [(job["status"], job["turns"]) for job in summary["jobs"]] == [("succeeded", 4)] * JOBS
