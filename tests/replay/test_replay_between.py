@@ -45,14 +45,19 @@ def short() -> Iterator[None]:
         yield
 
 
-async def _in_another_run(handle: WorkflowHandle[Any, Any], runs: list[str | None]) -> None:
-    """Wait until the job is in none of ``runs``, and put that in which it is among them."""
+async def _in_another_run(handle: WorkflowHandle[Any, Any]) -> None:
+    """Wait until the job is in another run than now."""
+    now = (await handle.describe()).run_id
 
     async def is_so() -> bool:
-        return (await handle.describe()).run_id not in runs
+        return (await handle.describe()).run_id != now
 
     await eventually(is_so, "the job goes on in another run")
-    runs.append((await handle.describe()).run_id)
+
+
+def _read(stage: Stage) -> int:
+    """How many readings with something new are archived."""
+    return sum(".effect-" in key for key in stage.store.list(""))
 
 
 async def _begun(
@@ -82,10 +87,12 @@ async def test_a_sleep_through_runs_without_a_call(short: None, stage: Stage) ->
             "finish(x)",
         ],
     )
-    runs = [(await handle.describe()).run_id]
     for number in range(1, 4):
+        before = _read(stage)
         path.write_text(f"{number}\n")
-        await _in_another_run(handle, runs)
+        # A run may end before it has read that: the next one does.
+        await eventually(lambda before=before: _read(stage) > before, f"it reads {number}")
+        await _in_another_run(handle)
     await handle.signal("message", Note.of("wake up"))
     outcome = await first.result()
     assert archive.end(outcome.run).result == "3"
