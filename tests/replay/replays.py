@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from temporalio.client import WorkflowHandle
+
 from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.archive.divergences import divergences
 from runtime.archive.job import JobArchive
@@ -20,7 +22,7 @@ from runtime.client.resets import Reset, outcome_of_reset, reset
 from runtime.job.divergence import Divergence
 from runtime.job.stops import JobStatus
 from tests.replay.timelines import archive_of
-from tests.workflow.stage import Stage
+from tests.workflow.stage import Stage, events_of
 from workflows.job import JobWorkflow
 from workflows.messages import JobOrder, JobOutcome, Origin
 
@@ -48,6 +50,21 @@ def held(stage: Stage, replies: Sequence[Any], turn: int) -> tuple[str, Path]:
     path = stage.path / "held.py"
     path.write_text(_HELD.format(turn=turn, gate=str(gate), replies=listed))
     return f"scripted/{path}", gate
+
+
+async def prepared(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Whether a job has begun something in the background, and all of that has ended."""
+    history = await handle.fetch_history()
+    begun = {
+        event.event_id
+        for event in events_of(history, "ACTIVITY_TASK_SCHEDULED")
+        if event.activity_task_scheduled_event_attributes.activity_id.startswith("payload-")
+    }
+    ended = {
+        event.activity_task_completed_event_attributes.scheduled_event_id
+        for event in events_of(history, "ACTIVITY_TASK_COMPLETED")
+    }
+    return bool(begun) and begun <= ended
 
 
 def reexecution(stage: Stage, job: str, run: str, start: int, **fields: Any) -> ReplayOrder:

@@ -4,16 +4,16 @@ reading.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowHandle
 
 from runtime.base.spec.models import Writable
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
-from tests.replay.replays import follows_its_record, reexecution, replayed
-from tests.workflow.stage import Stage, events_of
+from tests.replay.replays import follows_its_record, prepared, reexecution, replayed
+from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -45,24 +45,16 @@ def respond(messages):
         asked.touch()
         while not may.exists():
             time.sleep(0.01)
-    return {"code": STATEMENTS[turn]}
+    return REPLIES[turn]
 """
-"""Gives the third statement when it may."""
+"""Gives the third reply when it may."""
 
 
-async def _is_read(handle: WorkflowHandle[Any, Any]) -> bool:
-    """Whether all that was begun in the background has ended."""
-    history = await handle.fetch_history()
-    begun = {
-        event.event_id
-        for event in events_of(history, "ACTIVITY_TASK_SCHEDULED")
-        if event.activity_task_scheduled_event_attributes.activity_id.startswith("payload-")
-    }
-    ended = {
-        event.activity_task_completed_event_attributes.scheduled_event_id
-        for event in events_of(history, "ACTIVITY_TASK_COMPLETED")
-    }
-    return bool(begun) and begun <= ended
+def _agent(stage: Stage, replies: list[Any]) -> Path:
+    agent = stage.path / "agent.py"
+    replies = [one if isinstance(one, dict) else {"code": one} for one in replies]
+    agent.write_text(f"REPLIES = {replies!r}\n{AGENT}")
+    return agent
 
 
 @pytest.mark.parametrize("between", ["x = 1", "wait_for(v, timeout=2)"])
@@ -76,12 +68,11 @@ async def test_what_the_background_found_as_it_was(stage: Stage, between: str) -
         "print(v.dirty)",
         "finish(v.text)",
     ]
-    agent = stage.path / "agent.py"
-    agent.write_text(f"STATEMENTS = {statements!r}\n{AGENT}")
+    agent = _agent(stage, statements)
     spec = stage.spec(f"scripted/{agent}", id="job", writable=Writable())
     handle = await stage.start(spec)
     await eventually(agent.with_suffix(".asked").exists, "the third statement is asked for")
-    await eventually(lambda: _is_read(handle), "the readings end before the next turn")
+    await eventually(lambda: prepared(handle), "the readings end before the next turn")
     agent.with_suffix(".may").touch()
     outcome, archive = await handle.result(), stage.archive(spec)
     applied = [
@@ -133,7 +124,13 @@ async def test_the_turn_at_which_it_was_read_last_without_news(stage: Stage, fre
         "print(v.last_tick_turn)",
         "finish(before)",
     ]
-    outcome, archive = await stage.run(replies, id="job")
+    agent = _agent(stage, replies)
+    handle = await stage.start(spec := stage.spec(f"scripted/{agent}", id="job"))
+    await eventually(agent.with_suffix(".asked").exists, "the third statement is asked for")
+    if freq == '"Async"':
+        await eventually(lambda: prepared(handle), "the readings end before the next turn")
+    agent.with_suffix(".may").touch()
+    outcome, archive = await handle.result(), stage.archive(spec)
     assert archive.end(outcome.run).result > 1, "a tick reached it behind its first reading"
     await follows_its_record(stage, "job", outcome, 7)
 

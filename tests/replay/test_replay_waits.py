@@ -24,6 +24,8 @@ from tests.replay.replays import (
     follows_its_record,
     fork_job,
     frozen_again,
+    held,
+    prepared,
     rerun,
     turn_of,
 )
@@ -89,20 +91,22 @@ async def test_a_frozen_replay_of_a_sleep_takes_no_time(stage: Stage) -> None:
     """
     path = stage.workspace / "log.txt"
     path.write_text("one\n")
-    spec = stage.spec(
-        [
-            (
-                "p = view('log.txt', freq=('Periodic', 1))\na = view('log.txt', freq='Async')\ng ="
-                " group(p, a)\nwait(7)"
-            ),
-            "texts = [p.text, a.text]\nwait(1)",
-            "texts += [p.text, a.text]\nwait_for(p, timeout=30)",
-            "finish([*texts, p.text, a.text, g.text])",
-        ]
-    )
+    statements = [
+        (
+            "p = view('log.txt', freq=('Periodic', 1))\na = view('log.txt', freq='Async')\ng ="
+            " group(p, a)\nwait_for(p)\nwait(1)"
+        ),
+        "texts = [p.text, a.text]\nwait(1)",
+        "texts += [p.text, a.text]\nwait_for(p)",
+        "finish([*texts, p.text, a.text, g.text])",
+    ]
+    model, gate = held(stage, statements, 2)
+    spec = stage.spec(model)
     handle = await stage.start(spec)
     await _until_asleep(handle)
     path.write_text("two\n")
+    await eventually(lambda: prepared(handle), "what the second turn begins is there")
+    gate.touch()
     await until_turn(handle, 3)
     await _until_asleep(handle)
     path.write_text("three\n")
