@@ -13,7 +13,8 @@ from runtime.base.spec.models import Writable
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
 from tests.replay.replays import follows_its_record, prepared, reexecution, replayed
-from tests.workflow.stage import Stage
+from tests.workflow.stage import Stage, activities_of
+from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -89,11 +90,20 @@ async def test_what_a_sleep_found_as_it_was(stage: Stage) -> None:
     (stage.workspace / "a.txt").write_text("a\n")
     replies = [
         "v = view('*.txt', lod=1).Run(freq=('Periodic', 0.5))",
-        "write('below/other.py', '1')\nwait(5)",
+        "write('below/other.py', '1')\nwait(3600)",
         "print(v.dirty)",
         "finish(v.text)",
     ]
-    outcome, archive = await stage.run(replies, id="job", writable=Writable())
+    spec = stage.spec(replies, id="job", writable=Writable())
+    handle, archive = await stage.start(spec), stage.archive(spec)
+
+    async def ticked() -> bool:
+        # The second tick, when the first is over.
+        return "turn-2-asleep-1" in activities_of(await handle.fetch_history())
+
+    await eventually(ticked, "the sleep has two ticks")
+    await handle.signal("message", Note.of("Wake up."))
+    outcome = await handle.result()
     assert len(archive.find_step(outcome.run, 3).interim.ticks) == 1, "later ones had no news"
     await follows_its_record(stage, "job", outcome, 4)
 
