@@ -30,7 +30,7 @@ class S3Server:
         return f"s3://{BUCKET}/{prefix}?endpoint_url={self.endpoint}&region=us-east-1&path_style=1"
 
     def start(self) -> None:
-        """Start, and wait until the bucket can be listed."""
+        """Start, and wait until the bucket takes what is put there."""
         folder = self._server.folder
         folder.mkdir(parents=True, exist_ok=True)
         keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "S3_BUCKET": BUCKET}
@@ -43,11 +43,34 @@ class S3Server:
                 stderr=file,
                 cwd=folder,
             )
-        while not self._server.serves():
+        # One that lists its bucket may have no place yet for what is put there.
+        while not (self._server.serves() and self._takes()):
             if self._process.poll() is not None:
                 raise RuntimeError(f"the S3 server ended: {log.read_text()[-2000:]}")
             # Asked without a pause, it would have to share its processor with the questions.
             time.sleep(PAUSE)
+
+    def _takes(self) -> bool:
+        # Here: most processes of the quick tier need none of it.
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        client = boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
+            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
+        )
+        try:
+            client.put_object(Bucket=BUCKET, Key="started", Body=b"x")
+        except (BotoCoreError, ClientError):
+            return False
+        finally:
+            client.close()
+        return True
 
     def kill(self) -> None:
         """End the server as ``kill -9`` does."""
