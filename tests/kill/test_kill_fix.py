@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,7 +119,9 @@ class Fix:
         """Kill what is left."""
         info = read_info(self.home) if is_alive(self.home) else None
         for pid in {*processes_of(self.home.path), *([info.pid] if info else [])}:
-            os.kill(pid, signal.SIGKILL)
+            # It may have ended by itself since.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _said(self, *arguments: str) -> Process:
         self.given += 1

@@ -236,7 +236,9 @@ class Hands:
         """Kill what is left."""
         info = read_info(self.home) if is_alive(self.home) else None
         for pid in {*processes_of(self.home.path), *([info.pid] if info else [])}:
-            os.kill(pid, signal.SIGKILL)
+            # It may have ended by itself since.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,9 @@ def test_it_never_runs_twice(tmp_path: Path) -> None:
     finally:
         info = read_info(home) if is_alive(home) else None
         for pid in {*processes_of(home.path), *([info.pid] if info else [])}:
-            os.kill(pid, signal.SIGKILL)
+            # It may have ended by itself since.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _given(path: Path, batch: str, point: str) -> int:
