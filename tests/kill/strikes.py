@@ -146,7 +146,8 @@ def later_strikes(seed: int, kills: int, continuing: int, turns: tuple[int, int]
     """``kills`` strikes at seeded moments, each so many turns after the one before (at least and at
     most).
 
-    Of them ``continuing``, evenly among the others, wait for the job to go on in another run.
+    Of them ``continuing``, evenly among the others, wait for the job to go on in another run, and
+    come at once: its next call is made soon, and they are to be before that.
     """
     chance = random.Random(seed)
     every = kills // continuing
@@ -157,7 +158,8 @@ def later_strikes(seed: int, kills: int, continuing: int, turns: tuple[int, int]
         Later(
             turns=1 if mark is Mark.CONTINUES else chance.randint(*turns),
             mark=mark,
-            commits=chance.randint(0, MOST_COMMITS),
+            # Drawn for each, so that what a seed chooses else is the same.
+            commits=chance.randint(0, MOST_COMMITS) * (mark is not Mark.CONTINUES),
             victim=chance.choice(LONG_VICTIMS),
         )
         for mark in marks
