@@ -11,23 +11,35 @@ from runtime.worker.worker import make_worker
 from tests.replay.replays import turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage
+from workflows import continuing
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 TURNS = 16
 BUSY = "n = 0\nwhile n < 800_000:\n    n += 1\nturn += 1"
 """Some 100 ms of the interpreter, and 45 on a fast machine: all together take longer than one run
-of this job may compute, which is a quarter of its workflow task.
+of this job may compute.
+"""
+LIMIT = timedelta(seconds=10)
+"""Of a workflow task."""
+FILLS_MS = 500
+"""What fills a run: a twentieth of a task and not a quarter, for on a busy machine a replay takes
+several times what it computes, and what a task does beside it takes its time too.
 """
 
 
-async def test_workers_without_memory_replay_within_the_limit(stage: Stage) -> None:
+async def test_workers_without_memory_replay_within_the_limit(
+    # First, so that histories are replayed with the same figure.
+    monkeypatch: pytest.MonkeyPatch,
+    stage: Stage,
+) -> None:
     """Each workflow task begins with a replay of the open run, and half way another worker takes
     over.
     """
+    monkeypatch.setattr(continuing, "REPLAY_SHARE", LIMIT.total_seconds() * 1000 / FILLS_MS)
     queue = stage.queue = f"{stage.queue}-forgetful"
     spec = stage.spec(["turn = 0", *[BUSY] * TURNS, "finish(turn)"], id="job")
-    handle = await stage.start(spec, timedelta(seconds=2))
+    handle = await stage.start(spec, LIMIT)
     archive = archive_of(stage, "job")
     async with make_worker(
         stage.client, stage.store, task_queue=queue, cached_jobs=0, grace=timedelta(0)
