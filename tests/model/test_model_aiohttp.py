@@ -52,7 +52,7 @@ async def test_archived_bytes_are_the_wires() -> None:
     ("reply", "kind", "received"),
     [
         ({"fail": {"status": 429, "message": "Slow down."}}, "RateLimitError", b"Slow down."),
-        ({"text": "late", "delay": 5}, "ModelTimeout", b""),
+        ({"text": "late", "delay": 60}, "ModelTimeout", b""),
     ],
     ids=["refused", "silent"],
 )
@@ -60,7 +60,8 @@ async def test_a_failure_keeps_what_was_received(
     reply: dict[str, object], kind: str, received: bytes
 ) -> None:
     """A refusal and silence are told apart, and retried by Temporal, not by litellm."""
-    limits = {"first_byte": 0.3} if "delay" in reply else {}
+    # Long enough for the request to be sent, on however busy a machine.
+    limits = {"first_byte": 3} if "delay" in reply else {}
     async with openai_server(lambda _m, _n: {"text": "Hello.", **reply}).serving() as server:
         job = Job(model_at(server, **limits))
         with pytest.raises(ApplicationError) as failed:
