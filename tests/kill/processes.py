@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from runtime.base.home import Home
+from runtime.server.process import is_alive, read_info
 from tests.eventually import pause_after
 
 ROOT = Path(__file__).parents[2]
@@ -134,6 +136,16 @@ def await_gone(pids: set[int]) -> None:
     wait_for(
         lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), f"processes {pids} end"
     )
+
+
+def kill_what_is_left(home: Home) -> None:
+    """Kill the server of a state directory, and all processes whose own it is."""
+    # The server may be the child of this process, whose environment is another.
+    info = read_info(home) if is_alive(home) else None
+    for pid in {*processes_of(home.path), *([info.pid] if info else [])}:
+        # It may have ended by itself since.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def wait_for(

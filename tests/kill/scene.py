@@ -5,7 +5,6 @@ what they recorded.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import os
@@ -24,7 +23,7 @@ from runtime.archive.stores import open_store
 from runtime.base.home import Home, state_home
 from runtime.server.authentic import key_of, signed_converter
 from runtime.server.embedded import NAMESPACE, ensure_server, pin_server
-from runtime.server.process import is_alive, read_info
+from runtime.server.process import read_info
 from tests.kill.nursery import forked_endpoint
 from tests.kill.policy import turn_of
 from tests.kill.processes import (
@@ -33,6 +32,7 @@ from tests.kill.processes import (
     Process,
     holdfast,
     kill_group,
+    kill_what_is_left,
     processes_of,
     wait_for,
 )
@@ -122,11 +122,7 @@ class Scene:
         finally:
             if scene.process is not None and scene.process.poll() is None:
                 kill_group(scene.process)
-            # The server may be the child of this process, whose environment is another.
-            server = scene._server() if is_alive(scene.home) else set()
-            for pid in {*server, *processes_of(scene.home.path)}:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            kill_what_is_left(scene.home)
 
     def start(self, *, failpoint: str = "", worker: bool = False) -> Process:
         """Give the command, once more if it was given before; with a fail point on if one is

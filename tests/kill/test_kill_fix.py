@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.base.home import Home, state_home
-from runtime.server.process import is_alive, read_info
 from tests.kill.nursery import forked
 from tests.kill.processes import (
     DEADLINE,
@@ -31,7 +29,7 @@ from tests.kill.processes import (
     await_gone,
     descendants,
     kill_group,
-    processes_of,
+    kill_what_is_left,
     wait_for,
 )
 
@@ -117,11 +115,7 @@ class Fix:
 
     def close(self) -> None:
         """Kill what is left."""
-        info = read_info(self.home) if is_alive(self.home) else None
-        for pid in {*processes_of(self.home.path), *([info.pid] if info else [])}:
-            # It may have ended by itself since.
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_what_is_left(self.home)
 
     def _said(self, *arguments: str) -> Process:
         self.given += 1

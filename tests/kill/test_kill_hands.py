@@ -24,7 +24,7 @@ from runtime.archive.trees import Trees
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
 from runtime.base.home import Home, state_home
-from runtime.server.process import is_alive, read_info
+from runtime.server.process import read_info
 from tests.eventually import alive
 from tests.kill.failpoints import HANDS, LOOKED_THROUGH
 from tests.kill.nursery import forked, without_overlays
@@ -32,7 +32,7 @@ from tests.kill.processes import (
     DEADLINE,
     Process,
     kill_group,
-    processes_of,
+    kill_what_is_left,
     started,
     wait_for,
 )
@@ -234,11 +234,7 @@ class Hands:
 
     def close(self) -> None:
         """Kill what is left."""
-        info = read_info(self.home) if is_alive(self.home) else None
-        for pid in {*processes_of(self.home.path), *([info.pid] if info else [])}:
-            # It may have ended by itself since.
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_what_is_left(self.home)
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,9 +12,8 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_store
 from runtime.archive.verify import damage, verify_job
 from runtime.base.home import state_home
-from runtime.server.process import is_alive, read_info
 from tests.kill.nursery import forked
-from tests.kill.processes import DEADLINE, kill_group, processes_of
+from tests.kill.processes import DEADLINE, kill_group, kill_what_is_left
 
 TOOLS = '''
 import os, signal
@@ -107,11 +103,7 @@ def test_it_never_runs_twice(tmp_path: Path) -> None:
             assert _run(tmp_path, [*frozen, "--json"]) == 0
             assert _paid(tmp_path, point) == calls, point
     finally:
-        info = read_info(home) if is_alive(home) else None
-        for pid in {*processes_of(home.path), *([info.pid] if info else [])}:
-            # It may have ended by itself since.
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_what_is_left(home)
 
 
 def _given(path: Path, batch: str, point: str) -> int:
