@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio.client import WorkflowHandle
 
 from activities.record import ReplayMode, ReplayOrder, RunName
@@ -23,6 +25,7 @@ from runtime.job.divergence import Divergence
 from runtime.job.stops import JobStatus
 from tests.replay.timelines import archive_of
 from tests.workflow.stage import Stage, events_of
+from workflows import continuing
 from workflows.job import JobWorkflow
 from workflows.messages import JobOrder, JobOutcome, Origin
 
@@ -65,6 +68,13 @@ async def prepared(handle: WorkflowHandle[Any, Any]) -> bool:
         for event in events_of(history, "ACTIVITY_TASK_COMPLETED")
     }
     return bool(begun) and begun <= ended
+
+
+def fill_runs(patch: pytest.MonkeyPatch, after_ms: int, limit: timedelta) -> None:
+    """Have runs be full when their statements have computed so long, whose workflow tasks have that
+    limit. Asked for before the stage, it holds too while that replays what it did.
+    """
+    patch.setattr(continuing, "REPLAY_SHARE", limit.total_seconds() * 1000 / after_ms)
 
 
 def reexecution(stage: Stage, job: str, run: str, start: int, **fields: Any) -> ReplayOrder:

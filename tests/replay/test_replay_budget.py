@@ -8,10 +8,9 @@ import pytest
 
 from runtime.job.stops import JobStatus
 from runtime.worker.worker import make_worker
-from tests.replay.replays import turn_of
+from tests.replay.replays import fill_runs, turn_of
 from tests.replay.timelines import archive_of, replay_runs, sound
 from tests.workflow.stage import Stage
-from workflows import continuing
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -36,7 +35,7 @@ async def test_workers_without_memory_replay_within_the_limit(
     """Each workflow task begins with a replay of the open run, and half way another worker takes
     over.
     """
-    monkeypatch.setattr(continuing, "REPLAY_SHARE", LIMIT.total_seconds() * 1000 / FILLS_MS)
+    fill_runs(monkeypatch, FILLS_MS, LIMIT)
     queue = stage.queue = f"{stage.queue}-forgetful"
     spec = stage.spec(["turn = 0", *[BUSY] * TURNS, "finish(turn)"], id="job")
     handle = await stage.start(spec, LIMIT)

@@ -15,10 +15,9 @@ from runtime.job.stops import JobStatus
 from runtime.worker.worker import make_worker
 from tests.eventually import eventually
 from tests.held_store import HeldStore
-from tests.replay.replays import BUSY
+from tests.replay.replays import BUSY, fill_runs
 from tests.replay.timelines import archive_of, replay_runs
 from tests.workflow.stage import Stage
-from workflows import continuing
 from workflows.messages import Note
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
@@ -40,7 +39,7 @@ async def test_a_message_that_comes_while_a_run_hands_over(
     """What arrives while the checkpoint is written, with which a run ends, is read in the next: in
     order, once.
     """
-    monkeypatch.setattr(continuing, "REPLAY_SHARE", LIMIT.total_seconds() * 1000 / FILLS_MS)
+    fill_runs(monkeypatch, FILLS_MS, LIMIT)
     store = HeldStore(stage.store, lambda key: key.endswith(".checkpoint"))
     queue = stage.queue = f"{stage.queue}-held"
     spec = stage.spec(["turn = 1", *[BUSY] * 30, "finish(turn)"], id="job")

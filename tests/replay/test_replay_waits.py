@@ -21,6 +21,7 @@ from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually, until_phase, until_turn
 from tests.replay.replays import (
+    fill_runs,
     follows_its_record,
     fork_job,
     frozen_again,
@@ -31,7 +32,6 @@ from tests.replay.replays import (
 )
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.workflow.stage import Stage
-from workflows import continuing
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
@@ -51,7 +51,7 @@ async def _until_asleep(handle: WorkflowHandle[Any, Any]) -> None:
 def soon_full() -> Iterator[None]:
     """Runs that are full after ``FILLS_MS``, also when they are replayed after the test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(continuing, "REPLAY_SHARE", TASK_LIMIT.total_seconds() * 1000 / FILLS_MS)
+        fill_runs(patch, FILLS_MS, TASK_LIMIT)
         yield
 
 
