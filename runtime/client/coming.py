@@ -60,10 +60,9 @@ async def with_those_to_come(control: Control, plan: Plan) -> Plan:
 async def _told(control: Control, batch: str) -> BatchState:
     """What a batch says of its jobs; nothing if it does not run, or no worker answers for it."""
     for _ in range(TRIES):
-        state = await control.batch_state(batch)
-        if state != BatchState():
-            return state or BatchState()
-    return BatchState()
+        if (state := await control.batch_state(batch)) != BatchState():
+            break
+    return state or BatchState()
 
 
 async def _in_line(control: Control, plan: Plan, state: BatchState) -> set[str]:
