@@ -36,13 +36,15 @@ def repository(cli: CommandLine, tmp_path: Path) -> Path:
 
 def test_a_commit_for_each_statement_that_changed_files(cli: CommandLine, repository: Path) -> None:
     """With its first line as subject, its source, its step as a trailer, its model and time."""
-    assert git(repository, "log", "--reverse", "--format=%s|%an|%ae|%aI").splitlines() == [
-        "What the job began with|holdfast|one@hands.invalid|2026-01-01T00:41:01+00:00",
-        'edit("pkg/a.py", "two", "TWO")|openai/m-1|one@hands.invalid|2026-01-01T01:00:01+00:00',
-        "# change much|openai/m-1|one@hands.invalid|2026-01-01T01:00:03+00:00",
-        'move("pkg/b.py", "pkg/moved.py")|openai/m-1|one@hands.invalid|2026-01-01T01:00:04+00:00',
+    # git's own ISO dates end in Z from 2.45 on.
+    told = ("--format=%s|%an|%ae|%ad", "--date=format:%Y-%m-%dT%H:%M:%S%z")
+    assert git(repository, "log", "--reverse", *told).splitlines() == [
+        "What the job began with|holdfast|one@hands.invalid|2026-01-01T00:41:01+0000",
+        'edit("pkg/a.py", "two", "TWO")|openai/m-1|one@hands.invalid|2026-01-01T01:00:01+0000',
+        "# change much|openai/m-1|one@hands.invalid|2026-01-01T01:00:03+0000",
+        'move("pkg/b.py", "pkg/moved.py")|openai/m-1|one@hands.invalid|2026-01-01T01:00:04+0000',
         'edit("pkg/moved.py", "gamma", "GAMMA\\nand more")|openai/m-1|one@hands.invalid'
-        "|2026-01-01T01:00:05+00:00",
+        "|2026-01-01T01:00:05+0000",
     ]
     step = cli.archive("hands", "one").find_step(RUN, 1)
     assert step is not None
