@@ -190,14 +190,14 @@ def _usages(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield from _usages(part, depth + 1)
 
 
-def _figures(usage: Any) -> Iterator[Any]:
+def _figures(usage: Any, depth: int = 0) -> Iterator[Any]:
     """The counts in what a response, or litellm, says of a usage, with its details."""
-    if isinstance(usage, dict | BaseModel):
+    if isinstance(usage, dict | BaseModel) and depth <= DEEPEST:
         for name, value in dict(usage).items():
             if isinstance(value, int | float | str) and COUNTS.search(name):
                 yield value
             else:
-                yield from _figures(value)
+                yield from _figures(value, depth + 1)
 
 
 def _is_count(value: Any) -> bool:

@@ -139,7 +139,7 @@ def fault_in(captured: CapturedCall) -> Exception | None:
 def unread(captured: CapturedCall) -> NotAModel | TornReply | ErrorReply:
     """The fault of a response that no reply was found in."""
     value = _object_in(captured.said)
-    if value is None and captured.said.lstrip().startswith(b"{"):
+    if value is None and _is_torn(captured.said):
         return TornReply("the response is no JSON that can be read: it may have been cut off")
     # Beside what is no whole reply it says why.
     if (error := error_told(value)) is not None:
@@ -155,6 +155,21 @@ def _object_in(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_torn(body: bytes) -> bool:
+    """Whether what begins as an object is no JSON; one that is too deep for Python is whole, and
+    how deep that is depends on its version.
+    """
+    if not body.lstrip().startswith(b"{"):
+        return False
+    try:
+        json.loads(body)
+    except RecursionError:
+        return False
+    except ValueError:
+        return True
+    return False
 
 
 def first_in(body: bytes) -> Any:
@@ -182,7 +197,12 @@ def error_told(value: Any) -> str | None:
     if not error:
         return None
     message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) and message else json.dumps(error)[:MOST_QUOTED]
+    if isinstance(message, str) and message:
+        return message
+    # What Python reads it cannot always write, as deep as it is.
+    with suppress(RecursionError):
+        return json.dumps(error)[:MOST_QUOTED]
+    return None
 
 
 def _is_page(body: bytes) -> bool:

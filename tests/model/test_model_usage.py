@@ -22,8 +22,9 @@ from temporalio.exceptions import ApplicationError
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
+from activities._litellm import library
 from activities._readable import readable_body, readable_event
-from activities._reported_usage import usage_in
+from activities._reported_usage import usage_in, usage_of
 from activities.contracts import TurnReply
 from activities.metered import Metered
 from runtime.base.spec.models import Amount, Budget
@@ -121,6 +122,17 @@ async def test_what_cannot_be_read_is_counted(name: str, said: Any, stream: bool
     )
     assert job.archive.wire_response(RUN, 1) == exchange.response
     assert readable_body(exchange.response) is not None
+
+
+@pytest.mark.usefixtures("litellm")
+def test_details_that_are_nested_deep_do_no_harm() -> None:
+    """Python reads them from 3.12 on, and does not go through them by calls in one another."""
+    details: Any = 1
+    for _ in range(2_000):
+        details = {"x": details}
+    usage = usage_of(library().Usage(prompt_tokens=7, completion_tokens=2, details=details))
+    assert usage is not None
+    assert (usage.prompt, usage.completion) == (7, 2)
 
 
 @pytest.mark.usefixtures("litellm")
