@@ -31,6 +31,16 @@ _ERROR = re.compile(
 )
 """An event that is called an error, and what it says."""
 
+_SPOKEN = re.compile(rb"\"(content|text|response|delta|arguments|partial_json)\"\s*:\s*\"(?!\s*\")")
+"""What tells that an event has text of a reply, in the protocols of litellm's providers."""
+
+_OWN = {
+    "anthropic": re.compile(rb"\"message_start\""),
+    "gemini": re.compile(rb"\"candidates\""),
+    "openai": re.compile(rb"\"choices\"|\"type\"\s*:\s*\"response\."),
+}
+"""What every stream of a provider's protocol has."""
+
 _OBJECTS = re.compile(rb"\[\s*\{")
 """How an array of objects begins."""
 
@@ -78,6 +88,19 @@ def is_none(captured: CapturedCall) -> bool:
     if captured.has_events or BEGINS.match(content) or b"\0" in content:
         return False
     return not (_OBJECTS.match(content) or _object_in(content.partition(b"\n")[0]))
+
+
+def is_spoken(captured: CapturedCall) -> bool:
+    """Whether a response has text of a reply, be it in another protocol than the model's."""
+    return captured.succeeded and _SPOKEN.search(captured.content) is not None
+
+
+def is_foreign(captured: CapturedCall, protocol: str) -> bool:
+    """Whether a response is in another protocol than that of the provider by this name; no, where
+    that is none of the usual.
+    """
+    own = _OWN.get(protocol)
+    return own is not None and not own.search(captured.content)
 
 
 def _is_undone(content: bytes) -> bool:

@@ -32,7 +32,14 @@ from activities._answer import (
     refusal_in,
 )
 from activities._captured import CapturedCall, Silence, current
-from activities._cut_streams import error_in, error_words, is_cut, is_none
+from activities._cut_streams import (
+    error_in,
+    error_words,
+    is_cut,
+    is_foreign,
+    is_none,
+    is_spoken,
+)
 from activities._failures import StreamBroken
 from activities._lent import Lent
 from activities._options import ModelOptions
@@ -42,7 +49,15 @@ from activities._reported_usage import reports_usage
 from activities._responses import as_chat, response_in, unfinished_by
 from activities._script import replies_in
 from activities._short_errors import shorten_errors
-from activities._unstreamed import ErrorReply, fault_in, is_whole, played, unread, whole_in
+from activities._unstreamed import (
+    ErrorReply,
+    fault_in,
+    foreign,
+    is_whole,
+    played,
+    unread,
+    whole_in,
+)
 from activities._wire import AsyncWire, SyncWire, Verify
 from runtime.base.collector import loading
 from runtime.base.digests import canonical_json
@@ -252,6 +267,12 @@ async def _reread(
         if is_none(captured):
             captured.failure = unread(captured)
             raise captured.failure
+        if not is_spoken(captured) or response_in(whole_in(captured)) is not None:
+            return streamed
+        protocol = _protocol(lite, arguments)
+        if is_foreign(captured, protocol):
+            captured.failure = foreign(captured, protocol)
+            raise captured.failure
         return streamed
     builder = AnswerBuilder(captured.turn)
     whole = whole_in(captured)
@@ -272,6 +293,16 @@ async def _reread(
         captured.failure = unread(captured)
         raise captured.failure
     return builder
+
+
+def _protocol(lite: Any, arguments: dict[str, Any]) -> str:
+    """The provider whose protocol the reply is read in."""
+    name = arguments["model"]
+    provider = str(lite.get_llm_provider(name, api_base=arguments.get("api_base"))[1])
+    if provider == "azure_ai" and "claude" in name.lower():
+        return "anthropic"
+    spoken_by_many = {"azure", "mistral", "openrouter", *lite.openai_compatible_providers}
+    return "openai" if provider in spoken_by_many else provider
 
 
 def _as_received(answer: Answer, options: ModelOptions, captured: CapturedCall) -> Answer:

@@ -144,8 +144,19 @@ def unread(captured: CapturedCall) -> NotAModel | TornReply | ErrorReply:
     # Beside what is no whole reply it says why.
     if (error := error_told(value)) is not None:
         return ErrorReply(error)
-    text = " ".join(captured.said[:_MOST_READ].decode("utf-8", "replace").split())
-    return NotAModel(f"the response is no reply of a model: {_short(text)}")
+    return NotAModel(f"the response is no reply of a model: {_beginning(captured)}")
+
+
+def foreign(captured: CapturedCall, protocol: str) -> NotAModel:
+    """The fault of a stream whose text is in events that this provider's protocol does not have."""
+    return NotAModel(
+        f"the stream is not as models of `{protocol}` send it; if the endpoint speaks another"
+        f" provider's protocol, the model's name must begin with that: {_beginning(captured)}"
+    )
+
+
+def _beginning(captured: CapturedCall) -> str:
+    return _short(" ".join(captured.said[:_MOST_READ].decode("utf-8", "replace").split()))
 
 
 def _object_in(body: bytes) -> Any:

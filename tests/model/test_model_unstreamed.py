@@ -306,18 +306,6 @@ async def test_a_stream_that_ends_and_tells_nothing_is_no_reply(name: str, body:
     assert job.archive.failed_response(attempt.key) == body
 
 
-async def test_an_empty_stream_of_a_model_is_a_reply() -> None:
-    """One that says why it ended, and nothing else, is the model's own."""
-    body = (
-        b'data: {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m",'
-        b' "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
-    )
-    gateway = Gateway(body, "text/event-stream")
-    async with gateway as address:
-        reply = await job_at(address, "openai/gpt-4o").take_turn()
-    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (), "stop")
-
-
 def _events(*events: dict[str, Any], last: str = "") -> bytes:
     return b"".join(
         (f"event: {event['type']}\n" if "type" in event else "").encode()
@@ -412,3 +400,96 @@ async def test_a_missing_package_ends_the_call_by_name() -> None:
         == "this model needs the package google-auth, which is not installed where the worker runs"
         " (No module named 'google.auth')"
     )
+
+
+OPENAIS = _events(
+    {
+        "id": "r",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hello."}}],
+    },
+    {
+        "id": "r",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+    },
+    last="[DONE]",
+)
+ANTHROPICS = _events(
+    {
+        "type": "message_start",
+        "message": {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": [],
+            "usage": {"input_tokens": 3, "output_tokens": 1},
+        },
+    },
+    {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    },
+    {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": "Hello."},
+    },
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+    {"type": "message_stop"},
+)
+OLLAMAS = (
+    b'{"model": "m", "message": {"role": "assistant", "content": "Hello."}, "done": false}\n'
+    b'{"model": "m", "message": {"role": "assistant", "content": ""}, "done": true}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "body"),
+    [
+        ("anthropic/claude-sonnet-4-5", "anthropic", OPENAIS),
+        ("gemini/gemini-2.5-pro", "gemini", OPENAIS),
+        ("openai/gpt-4o", "openai", ANTHROPICS),
+        ("mistral/mistral-large-latest", "openai", ANTHROPICS),
+        ("openai/gpt-4o", "openai", OLLAMAS),
+    ],
+    ids=["anthropic", "gemini", "openai", "mistral", "lines"],
+)
+async def test_a_stream_of_another_protocol_is_no_reply(
+    name: str, provider: str, body: bytes
+) -> None:
+    """litellm finds nothing in it: the model was told that it had said nothing, turn by turn."""
+    kind = "application/x-ndjson" if body == OLLAMAS else "text/event-stream"
+    async with Gateway(body, kind) as address:
+        job = job_at(address, name)
+        with pytest.raises(ApplicationError) as failed:
+            await job.take_turn()
+    quoted = " ".join(body.decode().split())
+    assert (failed.value.type, failed.value.non_retryable, failed.value.message) == (
+        "NotAModel",
+        True,
+        f"the stream is not as models of `{provider}` send it; if the endpoint speaks another"
+        " provider's protocol, the model's name must begin with that:"
+        f" {quoted if len(quoted) <= 300 else quoted[:300] + '…'}",
+    )
+    (attempt,) = job.archive.attempts(RUN, 1)
+    assert job.archive.failed_response(attempt.key) == body
+
+
+async def test_an_empty_stream_of_a_model_is_a_reply() -> None:
+    """One that says why it ended, and nothing else, is the model's own."""
+    body = (
+        b'data: {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m",'
+        b' "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    )
+    gateway = Gateway(body, "text/event-stream")
+    async with gateway as address:
+        reply = await job_at(address, "openai/gpt-4o").take_turn()
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (), "stop")
