@@ -76,7 +76,7 @@ def test_the_counts_of_all_processes_are_added_up() -> None:
     assert faults([{**WHOLE, "s3": 0}]) == ["no s3 test of the quick tier is smoke"]
 
 
-@pytest.mark.parametrize("marker", sorted(LEFT_TO_CI - {"exhaustive"}))
+@pytest.mark.parametrize("marker", sorted(LEFT_TO_CI))
 def test_what_is_long_runs_when_it_is_named_or_all_is_asked_for(marker: str) -> None:
     """A bare command leaves it out, unless it is smoke too."""
     assert [chosen({marker}, tier) for tier in Tier] == [False, True, True, True]

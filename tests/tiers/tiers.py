@@ -17,7 +17,7 @@ from enum import StrEnum
 import pytest
 from hypothesis import settings
 
-LEFT_TO_CI = frozenset({"server", "kill", "s3", "slow", "exhaustive"})
+LEFT_TO_CI = frozenset({"server", "kill", "s3", "slow"})
 """The markers of tests that the quick tier leaves out, unless they are ``smoke`` too."""
 
 NEEDED_BY_FIXTURE = {
