@@ -16,6 +16,8 @@ from runtime.interpreter.lowering import lower
 from tests.interpreter.corpus import Snippet, snippets
 
 SIGNS = (tokenize.OP, tokenize.NAME, tokenize.NUMBER)
+BEGINS = (getattr(tokenize, "FSTRING_START", None), getattr(tokenize, "TSTRING_START", None))
+ENDS = (getattr(tokenize, "FSTRING_END", None), getattr(tokenize, "TSTRING_END", None))
 COMMENTED = """
 names = ["b", "A"]
 print(sorted(
@@ -41,15 +43,19 @@ print(Color.RED, repr(Color.BLUE), {Color.RED: 1}[Color(1)], made(), list(Color)
 
 
 def spread(source: str) -> str:
-    """A source with blanks, line breaks and comments wherever there may be some in brackets."""
+    """A source with blanks, line breaks and comments wherever there may be some in brackets.
+
+    But for those of an f-string, whose fields are tokens from Python 3.12 on.
+    """
     starts = [0]
     for line in source.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
-    parts, at, depth = [], 0, 0
+    parts, at, depth, strings = [], 0, 0, 0
     between = cycle(("  # (c) ) \"x'\n", "\n  ", " "))
     for token, after in pairwise(tokenize.generate_tokens(io.StringIO(source + "\n").readline)):
         depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
-        may = token.type in SIGNS and after.type in (*SIGNS, tokenize.STRING)
+        strings += (token.type in BEGINS) - (token.type in ENDS)
+        may = not strings and token.type in SIGNS and after.type in (*SIGNS, tokenize.STRING)
         # A call's parenthesis stands behind its function, and a part of ``re`` behind that.
         if depth and may and token.string not in ("re", ".") and after.string != "(":
             end = starts[token.end[0] - 1] + token.end[1]
