@@ -31,7 +31,7 @@ async def test_what_a_statement_may_have_changed_and_did_not(stage: Stage, freq:
         "print(v.dirty, v.last_tick_turn)",
         "finish(v.text)",
     ]
-    outcome, _ = await stage.run(replies, id="job", writable=Writable())
+    outcome, _ = await stage.run(replies, id="job", writable=Writable(sandbox="none"))
     await follows_its_record(stage, "job", outcome, 6)
 
 
@@ -70,7 +70,7 @@ async def test_what_the_background_found_as_it_was(stage: Stage, between: str) -
         "finish(v.text)",
     ]
     agent = _agent(stage, statements)
-    spec = stage.spec(f"scripted/{agent}", id="job", writable=Writable())
+    spec = stage.spec(f"scripted/{agent}", id="job", writable=Writable(sandbox="none"))
     handle = await stage.start(spec)
     await eventually(agent.with_suffix(".asked").exists, "the third statement is asked for")
     await eventually(lambda: prepared(handle), "the readings end before the next turn")
@@ -94,7 +94,7 @@ async def test_what_a_sleep_found_as_it_was(stage: Stage) -> None:
         "print(v.dirty)",
         "finish(v.text)",
     ]
-    spec = stage.spec(replies, id="job", writable=Writable())
+    spec = stage.spec(replies, id="job", writable=Writable(sandbox="none"))
     handle, archive = await stage.start(spec), stage.archive(spec)
 
     async def ticked() -> bool:

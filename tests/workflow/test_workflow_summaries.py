@@ -97,7 +97,9 @@ async def test_what_was_read_names_the_version_of_the_jobs_own_files(stage: Stag
     """
     agent = stage.path / "agent.py"
     agent.write_text(AGENT.replace("a = view", "write('a.py', 'def add(): ...\\\\n')\\na = view"))
-    spec = stage.spec(f"scripted/{agent}", summary_model=writer(stage), writable=Writable())
+    spec = stage.spec(
+        f"scripted/{agent}", summary_model=writer(stage), writable=Writable(sandbox="none")
+    )
     outcome = await (await stage.start(spec)).result()
     archive = stage.archive(spec)
     assert outcome.status is JobStatus.SUCCEEDED
