@@ -179,8 +179,8 @@ async def test_no_ten_seconds_have_more_calls_than_the_limit(
 async def test_a_small_batch_is_not_kept_by_a_large_one(hall: Hall) -> None:
     """Of the calls that wait, both get every other one; and the limit can be changed meanwhile.
 
-    A call that a busy server could not hand over in time goes to the end of its queue, so most of
-    the small batch's are looked at, not all.
+    A call that a busy server could not hand over in time goes to the end of its queue, so not all
+    of the small batch's are among the first half of all calls; in turn they would be the last six.
     """
     await hall.work(2, Limit(requests_per_minute=FAST / 2, concurrent=CONCURRENT))
     large = await hall.start("large", 60, 1)
@@ -198,9 +198,7 @@ async def test_a_small_batch_is_not_kept_by_a_large_one(hall: Hall) -> None:
     assert (state.account.limit.requests_per_minute, state.rate) == (FAST, FAST / 60)
     batches = hall.counter.batches
     assert (len(batches), set(batches[:held])) == (66, {"large"})
-    most = [place for place, batch in enumerate(batches) if batch == "small"][:4]
-    # Calls that two workers have at once may arrive in another order than they were given.
-    assert most[-1] < held + 2 * len(most) + held
+    assert batches[: len(batches) // 2].count("small") >= 3
 
 
 async def test_the_lower_number_comes_first(hall: Hall) -> None:
