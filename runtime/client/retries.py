@@ -21,11 +21,14 @@ from runtime.client.planning import check_archive, plan_retry
 from runtime.client.plans import JobPlan, Plan, Start
 from runtime.client.submission import submit_again
 from runtime.client.submitted import figures
+from runtime.client.waiting import waits_by_history
 from runtime.server.gathered import gathered
-from workflows.messages import Submission
+from workflows.messages import BatchState, Submission
 
 SUCCEEDED = "succeeded: there is nothing to do again"
 OPEN = "has not ended: 'holdfast cancel' ends a job"
+WAITS = "waits for a place in its batch already"
+UNKNOWN = "is not in the archive: it has not begun, or there is none of that name"
 _REFUSED = {
     Start.DONE: SUCCEEDED,
     Start.RESUMED: OPEN,
@@ -49,13 +52,18 @@ async def retry(control: Control, batch: str, names: Sequence[str]) -> dict[str,
         NotSigned: if only others have begun it.
     """
     await check_archive(control, batch)
-    waiting = await _waiting(control, batch)
+    state = await control.batch_state(batch)
+    waiting = await _waiting(control, state)
     keys = [JobKey(batch=batch, job=name) for name in names]
 
     async def one(key: JobKey) -> tuple[JobPlan | None, JobSpec | None, str]:
         if key.job in waiting:
-            return None, None, "waits for a place in its batch already"
+            return None, None, WAITS
         spec, refused = await asyncio.to_thread(_defined, control.store, key)
+        # One that is in the archive is ordered again all the same: the batch drops an order that it
+        # has.
+        if refused == UNKNOWN and state == BatchState() and await waits_by_history(control, key):
+            return None, None, WAITS
         if spec is None:
             return None, None, refused
         plan = await plan_retry(control, key, spec)
@@ -84,9 +92,8 @@ def _plan(batch: str, last: Submission, begun: Sequence[tuple[JobPlan, JobSpec]]
     )
 
 
-async def _waiting(control: Control, batch: str) -> set[str]:
+async def _waiting(control: Control, state: BatchState | None) -> set[str]:
     """The jobs that wait for their places, as far as a worker tells."""
-    state = await control.batch_state(batch)
     if state is None:
         return set()
     paged = await asyncio.to_thread(names_in, control.store, state.pages)
@@ -109,7 +116,7 @@ def _defined(store: ObjectStore, key: JobKey) -> tuple[JobSpec | None, str]:
     archive = JobArchive.of(store, key)
     spec = archived_spec(archive)
     if spec is None:
-        return None, "is not in the archive: it has not begun, or there is none of that name"
+        return None, UNKNOWN
     if spec.parent:
         return None, f"is a sub-job of {spec.parent}, which starts its own when it is begun anew"
     if source := _forked_from(archive):

@@ -25,6 +25,11 @@ async def waits(control: Control, key: JobKey) -> bool:
         return False
     if state != BatchState():
         return key.job in state.waiting or await _is_paged(control, key, state)
+    return await waits_by_history(control, key)
+
+
+async def waits_by_history(control: Control, key: JobKey) -> bool:
+    """As ``waits``, of a batch that runs and of which no worker tells."""
     newest = await control.newest(key)
     if newest is not None and newest.status is WorkflowExecutionStatus.RUNNING:
         return False

@@ -15,7 +15,7 @@ from runtime.client import wishes
 from runtime.client.control import Control
 from runtime.client.wishes import BatchWish
 from runtime.server.embedded import NAMESPACE, ensure_server
-from tests.cli.command_line import UNHURRIED, CommandLine, counting, gated, script, wait_for
+from tests.cli.command_line import UNHURRIED, CommandLine, Done, counting, gated, script, wait_for
 from tests.workflow.stage import replayer
 
 pytestmark = pytest.mark.server
@@ -74,13 +74,16 @@ def test_a_job_that_waits_is_cancelled_before_it_begins(cli: CommandLine) -> Non
 
 def test_a_wish_is_kept_until_a_worker_comes(cli: CommandLine) -> None:
     """The batch is interrupted, and nobody answers for it; a job that it was never given is refused
-    all the same.
+    all the same. What waits is not to be begun anew.
     """
     file, process = cli.running_and_waiting("later", "a", "b", "gate2")
     process.send_signal(signal.SIGKILL)
     process.communicate()
     refused = cli("cancel", "later/c")
     assert (refused.code, "job later/c does not run" in refused.err) == (2, True)
+    waits = cli("retry", "later/b")
+    assert waits == Done(2, "", "error: job later/b waits for a place in its batch already\n")
+    assert "job later/c is not in the archive" in cli("retry", "later/c").err
     cancelled = cli("cancel", "later/b")
     assert (cancelled.code, cancelled.out) == (
         0,
