@@ -537,6 +537,7 @@ class JobWorkflow(Ordered):
             score=self.checking.checked.score,
             remarks=self.checking.checked.remarks,
             lent=self.sub_jobs.spent,
-            unread=len(self.moment.inbox),
+            # Also what no look has seen: nothing is decided by how many they are.
+            unread=len(self.moment.inbox) + len(self.moment.arrived),
             redact=self.order.spec.redact,
         )

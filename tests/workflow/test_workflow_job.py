@@ -121,6 +121,21 @@ async def test_messages_that_a_job_ends_before_are_counted(stage: Stage) -> None
     assert [end.unread for end in ends if end is not None] == [3, 0]
 
 
+async def test_a_message_to_a_paused_job_that_is_cancelled_is_counted(stage: Stage) -> None:
+    """One that came before the pause, and one during it: no look is taken at what came since."""
+    spec = stage.spec(["wait(600)", "finish()"])
+    handle = await stage.start(spec)
+    # It is not over before it is paused, on however busy a machine.
+    await until_phase(handle, "asleep")
+    await handle.signal("pause", Note.of())
+    await handle.signal("message", Note.of("wake up"))
+    await until_phase(handle, "paused")
+    await handle.signal("message", Note.of("be brief"))
+    await handle.cancel()
+    end = stage.archive(spec).end((await handle.result()).run)
+    assert end is not None and (end.status, end.unread) == ("cancelled", 2)
+
+
 async def test_a_budget_stops_a_job(stage: Stage) -> None:
     """The reason names the budget that is spent."""
     outcome, _ = await stage.run(["x = 1"] * 5, turns=3)
