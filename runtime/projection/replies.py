@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.base.fences import one_line
+from runtime.base.native_arguments import load_arguments
 from runtime.base.plurals import counted
 from runtime.base.values import ToolCall
 
@@ -137,7 +138,7 @@ def _native_statement(call: ToolCall) -> tuple[str | None, str | None]:
         )
     try:
         # Models write line ends into the text as they are, which strict JSON forbids.
-        arguments = json.loads(call.arguments, strict=False)
+        arguments = load_arguments(call.arguments, strict=False)
     except (ValueError, RecursionError) as error:
         reason = _fault(error)
         return None, f"The arguments of your call are not valid JSON ({reason}). {usage}"

@@ -6,10 +6,10 @@ talked about.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from runtime.base.fences import fenced
+from runtime.base.native_arguments import load_arguments
 from runtime.base.values import ToolCall
 from runtime.projection.messages import Message
 from runtime.projection.replies import TOOL_ARGUMENT
@@ -47,7 +47,7 @@ def told_text(segment: Segment) -> str:
 def _code_of(call: ToolCall) -> str:
     """The statement of a call, or the call as it stands."""
     try:
-        arguments = json.loads(call.arguments)
+        arguments = load_arguments(call.arguments)
     except (ValueError, RecursionError):
         arguments = None
     # The statement alone: escaped in JSON it would be longer, and harder to read.

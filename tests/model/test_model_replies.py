@@ -116,6 +116,36 @@ def test_a_problem_is_named(reply: ParsedReply, words: str) -> None:
     assert words in reply.problem
 
 
+@pytest.mark.parametrize("depth", [900, 5_000, 20_000])
+def test_how_deep_arguments_may_nest_depends_on_no_python(depth: int) -> None:
+    """Pythons read from less than 1,000 levels to tens of thousands, and a replay by another has to
+    come to the same.
+    """
+    arguments = f'{{"code": "1", "a": {"[" * depth}1{"]" * depth}}}'
+    problem = parse("", ToolCall(id="c", name="python", arguments=arguments)).problem
+    assert problem is not None
+    assert "are not valid JSON (it is nested too deeply)" in problem
+
+
+def test_brackets_in_a_statement_are_no_nesting() -> None:
+    """Nor are those of lists beside each other."""
+    source = 'x = "' + "[{" * 5_000 + '\\"[" * 2 + "['
+    assert parse("", call(source)).statement == source
+    beside = '{"code": "1", "a": [' + "[], " * 5_000 + "1]}"
+    problem = parse("", ToolCall(id="c", name="python", arguments=beside)).problem
+    assert problem is not None
+    assert problem.startswith("Your call's arguments are `code`, `a`,")
+
+
+def test_what_is_wrong_with_a_long_call_is_told_at_once() -> None:
+    """Brackets in a text that is no JSON are no nesting either, and it is not looked through."""
+    source = "[" * 900 + '\\"' * 100_000 + "\\d"
+    arguments = f'{{"code": "{source}"}}'
+    problem = parse("", ToolCall(id="c", name="python", arguments=arguments)).problem
+    assert problem is not None
+    assert f"(Invalid \\escape at character {len(arguments) - 4})" in problem
+
+
 def test_a_problem_keeps_the_call_id() -> None:
     """The result that providers demand for every call can carry the problem."""
     assert parse("", call(name="bash", id="call_9")).tool_call_id == "call_9"
