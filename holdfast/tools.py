@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
 from runtime.base.errors import InputError
-from runtime.tools.functions import check_function, check_workspace
+from runtime.tools.functions import check_function, check_workspace, unread_signature
 from runtime.tools.marks import Marks
 
 __all__ = ["tool"]
@@ -76,7 +76,7 @@ def tool(
         except InputError as error:
             raise InputError(f"the tool {target!r}: {error}") from None
         if workspace:
-            check_workspace(inspect.signature(function), target)
+            check_workspace(unread_signature(function), target)
         marks.put_on(function)
         return function
 
@@ -90,7 +90,7 @@ def _checked(function: Callable[..., Any]) -> str:
         raise InputError(f"expected a function, got {type(function).__name__}")
     target = f"{function.__module__}:{function.__name__}"
     check_function(function, target)
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in unread_signature(function).parameters.values():
         if parameter.annotation is parameter.empty:
             raise InputError(
                 f"tools are typed, but the parameter {parameter.name!r} of {target!r} has no"

@@ -11,6 +11,7 @@ import builtins
 import importlib
 import inspect
 import keyword
+import sys
 import threading
 import types
 import typing
@@ -188,8 +189,8 @@ def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signat
     Raises:
         InputError: a parameter has no annotation, or an annotation cannot be evaluated.
     """
-    signature = inspect.signature(function)
     try:
+        signature = unread_signature(function)
         # A wrapped function's annotations are names of its own module, not of its decorator's.
         hints = typing.get_type_hints(inspect.unwrap(function), include_extras=True)
     except Exception as error:
@@ -203,6 +204,18 @@ def typed_signature(function: Callable[..., Any], target: str) -> inspect.Signat
             )
         parameters.append(parameter.replace(annotation=hints[parameter.name]))
     return signature.replace(parameters=parameters, return_annotation=hints.get("return", Any))
+
+
+def unread_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of ``function``, of which no annotation need be known yet: from Python 3.14 on
+    they are evaluated when they are asked for, and may name what the module defines later, or what
+    it imports for type checkers alone.
+    """
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        return inspect.signature(function, annotation_format=Format.FORWARDREF)
+    return inspect.signature(function)
 
 
 def _binder(signature: inspect.Signature, target: str) -> Callable[..., Arguments]:

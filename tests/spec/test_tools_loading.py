@@ -172,6 +172,32 @@ def test_what_is_no_tool(tmp_path: Path, text: str, target: str, message: str) -
     assert why(target, write(tmp_path, mod=text)) == message
 
 
+LAZY = "" if sys.version_info >= (3, 14) else "from __future__ import annotations\n"
+"""What has annotations that are evaluated when they are asked for, as each are from 3.14 on."""
+
+
+def test_a_tool_names_a_class_that_is_defined_below_it(tmp_path: Path) -> None:
+    """Also one that is marked, which is looked at before the class is there."""
+    text = (
+        f"{LAZY}from dataclasses import dataclass\nfrom pathlib import Path\n"
+        "from holdfast import tool\n"
+        "@tool(workspace=True)\ndef f(a: Below, *, workspace: Path) -> int: return a.n\n"
+        "def g(a: Below) -> int: return a.n\n"
+        "@dataclass\nclass Below:\n    n: int\n"
+    )
+    path = write(tmp_path, mod=text)
+    assert describe_tool("mod:f", path).workspace
+    assert call("mod:g", path, {"n": 3}) == 3
+
+
+def test_a_tool_names_a_class_that_type_checkers_alone_know(tmp_path: Path) -> None:
+    """Which is told as any annotation that cannot be read."""
+    text = f"{LAZY}def f(a: Nope) -> int: ...\n"
+    assert why("mod:f", write(tmp_path, mod=text)) == (
+        "the annotations of 'mod:f' cannot be read: NameError: name 'Nope' is not defined"
+    )
+
+
 def test_no_such_module(tmp_path: Path) -> None:
     """A module that is nowhere is told with the places that were searched."""
     write(tmp_path, pack__other="")
