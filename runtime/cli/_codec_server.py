@@ -57,6 +57,7 @@ MOST_SHOWN = 256 << 20
 _PIECE = 64 << 10
 _LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 _LOOPBACK_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
+_EXPECTED = 'expected {"payloads": [...]}'
 _JSON = base64.b64encode(b"json/plain").decode()
 _CLOSED = frozenset(base64.b64encode(one).decode() for one in (ENCRYPTED, COMPRESSED))
 _UNREADABLE = (
@@ -308,14 +309,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _convert(self, body: bytes, operation: str) -> None:
         try:
+            self._converted(body, operation)
+        # Python 3.14 reads what is nested deeper than it can write.
+        except RecursionError:
+            self._refuse(HTTPStatus.BAD_REQUEST, _EXPECTED)
+
+    def _converted(self, body: bytes, operation: str) -> None:
+        try:
             payloads = json.loads(body)["payloads"]
             if not (
                 isinstance(payloads, list)
                 and all(isinstance(payload, dict) for payload in payloads)
             ):
                 raise TypeError
-        except (ValueError, KeyError, TypeError, RecursionError):
-            self._refuse(HTTPStatus.BAD_REQUEST, 'expected {"payloads": [...]}')
+        except (ValueError, KeyError, TypeError):
+            self._refuse(HTTPStatus.BAD_REQUEST, _EXPECTED)
             return
         if operation == "decode":
             shown, length = [], 0
