@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
 
+from runtime.base.native_arguments import load_arguments
 from runtime.projection.segments import Segment
 
 
@@ -197,7 +198,7 @@ def _written(segment: Segment) -> Iterator[tuple[bytes, bool]]:
         for way in _escaped(arguments):
             yield way, False
         try:
-            value = json.loads(arguments)
+            value = load_arguments(arguments)
         except (ValueError, RecursionError):
             return
         for separators in ((",", ":"), (", ", ": ")):

@@ -106,6 +106,14 @@ def test_a_short_text_is_not_taken_for_a_part_of_another() -> None:
     )
 
 
+def test_a_call_that_nests_too_deeply_is_looked_for_as_text_alone() -> None:
+    """Python 3.14 reads more of such arguments than it can write."""
+    arguments = '{"a":' * 50_000 + "1" + "}" * 50_000
+    call = ToolCall(id="c", name="python", arguments=arguments)
+    calls = segment("").model_copy(update={"tool_calls": (call,)})
+    assert locate(b'{"arguments": {}}', [calls]) == (None,)
+
+
 def test_an_export_has_every_turn_and_each_segment_once() -> None:
     """The lines hold every request and response, and enough segments to write out each layout."""
     written = eventful_job(MemoryStore())
