@@ -129,6 +129,14 @@ def test_packages_that_are_too_old_are_named(monkeypatch: pytest.MonkeyPatch) ->
     assert "psutil" not in seen.seen
 
 
+def test_a_python_that_is_not_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the distribution's own words, as pip does before it installs."""
+    monkeypatch.setattr(machine.sys, "version_info", (3, 10, 9, "final", 0))
+    found = machine.packages()
+    assert (found.verdict, found.seen) == (Verdict.FAILED, "Python 3.10.9")
+    assert ">=3.11" in found.advice
+
+
 def test_keys_and_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No provider's key is a warning, and so is little room; too little fails."""
     assert machine.provider_keys({}).verdict is Verdict.WARNING

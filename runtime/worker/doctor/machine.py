@@ -9,10 +9,11 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from runtime.archive.signing import SIGNING_KEY, fingerprint, signer_of
 from runtime.base.disk_room import Room, room_on
@@ -42,18 +43,20 @@ TOO_LITTLE_BYTES = 256 << 20
 TOO_FEW_FILES = 1_000
 """Files that a disk can still hold, with which no batch should begin."""
 
-_OLDEST = (3, 11)
-
 
 def packages() -> Finding:
     """Python and the packages that Holdfast requires, as its distribution says."""
-    python = sys.version.split()[0]
-    if sys.version_info < _OLDEST:
-        return failed("versions", f"Python {python}", "use Python 3.11 or later")
+    python = ".".join(map(str, sys.version_info[:3]))
     try:
-        told = requires("holdfast") or []
+        told, wanted = requires("holdfast") or [], metadata("holdfast")["Requires-Python"]
     except PackageNotFoundError:
         return failed("versions", "holdfast is not installed", "install it with pip")
+    if not SpecifierSet(wanted).contains(python):
+        return failed(
+            "versions",
+            f"Python {python}",
+            f"use Python {', '.join(sorted(wanted.split(','), reverse=True))}",
+        )
     wrong = [problem for text in told if (problem := _wrong(Requirement(text)))]
     if wrong:
         return failed(
