@@ -138,8 +138,12 @@ def fault_in(captured: CapturedCall) -> Exception | None:
 
 def unread(captured: CapturedCall) -> NotAModel | TornReply | ErrorReply:
     """The fault of a response that no reply was found in."""
-    value = _object_in(captured.said)
-    if value is None and _is_torn(captured.said):
+    try:
+        value = _loaded(captured.said)
+    # Too deep for Python, but whole; and how deep that is depends on its version.
+    except RecursionError:
+        value = None
+    except ValueError:
         return TornReply("the response is no JSON that can be read: it may have been cut off")
     # Beside what is no whole reply it says why.
     if (error := error_told(value)) is not None:
@@ -160,27 +164,15 @@ def _beginning(captured: CapturedCall) -> str:
 
 
 def _object_in(body: bytes) -> Any:
-    if not body.lstrip().startswith(b"{"):
-        return None
     try:
-        return json.loads(body)
+        return _loaded(body)
     except (ValueError, RecursionError):
         return None
 
 
-def _is_torn(body: bytes) -> bool:
-    """Whether what begins as an object is no JSON; one that is too deep for Python is whole, and
-    how deep that is depends on its version.
-    """
-    if not body.lstrip().startswith(b"{"):
-        return False
-    try:
-        json.loads(body)
-    except RecursionError:
-        return False
-    except ValueError:
-        return True
-    return False
+def _loaded(body: bytes) -> Any:
+    """What begins as an object; None of anything else."""
+    return json.loads(body) if body.lstrip().startswith(b"{") else None
 
 
 def first_in(body: bytes) -> Any:
