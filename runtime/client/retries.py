@@ -53,7 +53,7 @@ async def retry(control: Control, batch: str, names: Sequence[str]) -> dict[str,
     """
     await check_archive(control, batch)
     state = await control.batch_state(batch)
-    waiting = await _waiting(control, state)
+    waiting = await _waiting(control.store, state)
     keys = [JobKey(batch=batch, job=name) for name in names]
 
     async def one(key: JobKey) -> tuple[JobPlan | None, JobSpec | None, str]:
@@ -92,11 +92,11 @@ def _plan(batch: str, last: Submission, begun: Sequence[tuple[JobPlan, JobSpec]]
     )
 
 
-async def _waiting(control: Control, state: BatchState | None) -> set[str]:
+async def _waiting(store: ObjectStore, state: BatchState | None) -> set[str]:
     """The jobs that wait for their places, as far as a worker tells."""
     if state is None:
         return set()
-    paged = await asyncio.to_thread(names_in, control.store, state.pages)
+    paged = await asyncio.to_thread(names_in, store, state.pages)
     return {*state.waiting, *paged}
 
 
