@@ -220,9 +220,11 @@ class BatchWorkflow(Ordered):
         if not long or not (self.full or patched("batch-goes-on")):
             return False
         self.full = True
+        # First: this is asked at each event, and what waits is as long as a page.
+        if self.children.starting or self.is_busy() or self.finishing.under_way:
+            return False
         size = sum(len(job.model_dump_json()) for job in (*self.waiting, *self.again.values()))
-        going_on = self.children.starting or self.is_busy() or self.finishing.under_way
-        return not going_on and size <= CARRIED_BYTES and not self.finishing.is_behind
+        return size <= CARRIED_BYTES and not self.finishing.is_behind
 
     async def go_on(self) -> None:
         """Go on in another run, which follows the jobs that are open."""
