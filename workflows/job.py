@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.values import StepRef
     from runtime.context.sub_job_end import SubJobEnd
     from runtime.history.events import RequestSource
+    from runtime.interpreter.dialect import Dialect
     from runtime.interpreter.host import Answer, Effect, EffectKind
     from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.job import Job
@@ -47,6 +48,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages import Hold, JobOrder, JobOutcome, JobProgress, Note, Origin
     from workflows.moment import Moment
     from workflows.patches import (
+        AS_IT_WAS,
         ASKED,
         EARLIER,
         EXACT,
@@ -107,6 +109,7 @@ class JobWorkflow(Ordered):
         self.preparing = Preparing(self.moment, self.effects, self.cuts)
         self.this_run = Run()
         self.stretches = Stretches(self.moment, self.replaying, self.this_run)
+        self.restored_by: Dialect | None = None
         self.checking = Checking(order, self.moment, self.routing, self.replaying)
         self.slices = Slices(order, self.moment)
         self.prompting = Prompting(
@@ -170,7 +173,7 @@ class JobWorkflow(Ordered):
             clock = self.moment.answers.clock(reply, self.moment.now)
             statement = self.job.receive(reply, clock, dialect(), exact=patched(EXACT))
             if statement is not None:
-                await self.execute(statement)
+                statement = await self.executed(statement)
                 asleep = self.replaying.fell_asleep(clock, effects=len(statement.effects))
                 self.job.record(statement, self.moment.now, asleep)
                 self.replaying.wake()
@@ -347,6 +350,29 @@ class JobWorkflow(Ordered):
         self.job.apply_tick(results)
         self.replaying.compare_context(self.job.changed_nodes, self.job.turn - 1)
         await self.preparing.begin(now)
+
+    async def executed(self, statement: JobStatement) -> JobStatement:
+        """The statement, run to its end. One that is restored and came to something else in its
+        record went by other rules there, as in a release of before: it is run by the newest by
+        which it comes to that, and those behind it by the same.
+        """
+        # One that goes on in its midst, too: its first effects were asked for by those rules.
+        if self.restored_by is not None and self.replaying.restores:
+            statement = statement.by(self.restored_by)
+        known = dict(self.job.ledger.sub_jobs.known)
+        await self.execute(statement)
+        if self.replaying.is_as_recorded(statement) or not patched(AS_IT_WAS):
+            return statement
+        tried = statement.dialect
+        # By those once more at last: where it comes to that by none, what differs by them is told.
+        for rules in (*(one for one in reversed(Dialect) if one is not tried), tried):
+            statement = statement.by(rules)
+            self.job.forget_spawned(known)
+            await self.execute(statement)
+            if self.replaying.is_as_recorded(statement):
+                self.restored_by = rules
+                break
+        return statement
 
     async def execute(self, statement: JobStatement) -> None:
         """Run a statement: stretches between effects, each with a durable verdict."""

@@ -121,10 +121,13 @@ GATED_FIRST = "a-sleep-is-gated-before-it-is-woken"
 BEHIND_SIGNALS = "no-signal-alone-begins-a-turn"
 """Behind a signal for which a turn waited, an event is waited for at which a reset is heard of."""
 
+AS_IT_WAS = "a-record-is-restored-by-its-own-rules"
+"""A turn that is restored is executed by the rules of statements that its record went by."""
+
 AT_START = (
-    *(SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT),
-    *(MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS),
-    *(NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS, ASKED),
+    *(NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL),
+    *(OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

@@ -26,6 +26,8 @@ with workflow.unsafe.imports_passed_through():
     )
     from runtime.base.values import JobKey
     from runtime.context.interim import Interim
+    from runtime.job.divergence import compare_executions
+    from runtime.job.statement import JobStatement
     from runtime.job.stops import JobStatus, Stop
     from workflows.answers import Live, Recorded, ask, without
     from workflows.calling import call_within
@@ -205,6 +207,28 @@ class Replaying:
         following = self._next is not None and self._next.follows
         if last and not following and record is not None and record.woken and patched(SLEPT_OUT):
             self._moment.job.sleeping.repeat(Interim(woken=record.woken))
+
+    @property
+    def restores(self) -> bool:
+        """Whether the statement under way is of a record that is restored, be it to go on in its
+        midst.
+        """
+        return self._restoring and self._moment.answers.record is not None
+
+    @property
+    def to_restore(self) -> dict[str, Any] | None:
+        """What the statement under way is to come to, if it is restored."""
+        record = self._moment.answers.record
+        whole = self.restores and not self._goes_on_with(self._moment.job.turn)
+        return record.execution if record is not None and whole else None
+
+    def is_as_recorded(self, statement: JobStatement) -> bool:
+        """Whether a statement that has ended is not restored, or came to what it is to."""
+        expected, moment = self.to_restore, self._moment
+        if expected is None:
+            return True
+        execution, _ = statement.close(moment.now)
+        return not compare_executions(moment.job.turn, expected, execution.archived())
 
     def compare(self) -> None:
         """Compare the statement with its record, unless it is an edited one.

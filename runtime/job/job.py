@@ -54,7 +54,7 @@ from runtime.job.rewritten import cause_in
 from runtime.job.sleeping import SavedSleeping, Sleeping
 from runtime.job.statement import JobStatement
 from runtime.job.stops import BAD_REPLIES, BudgetSpent, JobStatus, Stop
-from runtime.job.sub_jobs import SubJob
+from runtime.job.sub_jobs import SubJob, SubJobs
 from runtime.job.surface import Surface
 from runtime.projection.project import TailPart
 from runtime.projection.replies import ParsedReply, parse_reply, short
@@ -294,6 +294,11 @@ class Job:
     def spawned(self, one: SubJob) -> None:
         """A sub-job was started by the statement under way."""
         self.ledger.sub_jobs.add(one)
+        self.own_sub_jobs(self._own)
+
+    def forget_spawned(self, known: Mapping[str, SubJob]) -> None:
+        """The statement that is taken back has started no sub-job: ``known`` were before it."""
+        self.ledger.sub_jobs = SubJobs(dict(known))
         self.own_sub_jobs(self._own)
 
     def _lend(self, wish: Wish, *, exact: bool) -> SpawnRequest:

@@ -52,6 +52,8 @@ class JobStatement:
         dialect: Dialect = Dialect.LATEST,
     ) -> None:
         self._desk = desk
+        self._lend = lend
+        self.dialect = dialect
         self.tool_call_id = tool_call_id
         self.statement = Statement(
             statement_id=f"s{desk.turn}",
@@ -98,8 +100,20 @@ class JobStatement:
             self._host.ticks.clear()
             self._host.finished = None
             self._host.asked_to_condense = False
-            self._desk.graph.restore(self._before)
-            self._desk.workspace = self._version
+            self._take_back()
+
+    def by(self, dialect: Dialect) -> JobStatement:
+        """The same statement by other rules, from where this one began: what this one did is taken
+        back.
+        """
+        self._take_back()
+        source, now = self.statement.source, self._started
+        return JobStatement(self._desk, source, self.tool_call_id, now, self._lend, dialect)
+
+    def _take_back(self) -> None:
+        """Have the nodes and the files as they were before."""
+        self._desk.graph.restore(self._before)
+        self._desk.workspace = self._version
 
     def answered(self, effect: Effect, result: Value, seconds: float | None = None) -> Answer:
         """The answer that resumes the statement, from an effect's result, for which was worked so

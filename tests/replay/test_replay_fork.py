@@ -5,6 +5,7 @@ run.
 from __future__ import annotations
 
 import pytest
+from temporalio import workflow
 from temporalio.testing import WorkflowEnvironment
 
 from activities.record import RunName
@@ -14,6 +15,7 @@ from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound
+from runtime.base.spec.models import ModelSettings, Spawn
 from runtime.base.values import JobKey
 from runtime.client.resets import outcome_of_reset
 from runtime.job.stops import JobStatus
@@ -200,3 +202,56 @@ async def test_a_run_that_temporal_forgot_can_be_forked_and_not_reset(stage: Sta
     key = JobKey(batch=stage.batch, job="other")
     with pytest.raises(InputError, match=r"from which .*other was forked"):
         await reset_job(stage, key.job, rerun(stage, "other", ended.run, 2))
+
+
+async def test_a_fork_of_a_job_of_before_has_what_its_statements_came_to(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is restored by the rules that it went by, and the first of the fork's own goes by those
+    of today.
+    """
+    statements = [
+        "a = view('a.py', tokens=100)\nprint(a.text)\nprint(round(2.675, 2))",
+        "class Pile:\n    def __len__(self):\n        return 0\np = Pile()\nprint(p)",
+        "a.SetTokens(90)\ntext = open('a.py').read()\nprint('empty' if not p else 'true')",
+        "print(list(map(note, ['b'])))",
+        "finish(['empty' if not p else 'true', text, round(2.675, 2)])",
+    ]
+    (stage.workspace / "a.py").write_text("x = 1\n")
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        outcome, archive = await stage.run(statements, id="job")
+    end = archive.end(outcome.run)
+    assert end is not None
+    assert end.result == ["true", "x = 1\n", 2.68]
+    (stage.workspace / "a.py").write_text("x = 2\n")
+    source = RunName(batch=stage.batch, job="job", run=outcome.run)
+    made = await fork_job(stage, source, 5, "other", rerun(stage, "job", outcome.run, 5))
+    forked, other = await outcome_of_reset(stage.client, made), archive_of(stage, "other")
+    assert (forked.status, forked.reason, forked.turns) == (JobStatus.SUCCEEDED, "finished", 5)
+    told = other.end(forked.run)
+    assert told is not None
+    # The class is of before, what is rounded is rounded by today's rules.
+    assert told.result == ["true", "x = 1\n", 2.67]
+    assert sound(other)
+
+
+async def test_a_fork_of_a_job_of_before_has_what_its_statements_started(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, by whichever rules a statement is tried before."""
+    model = ModelSettings(name=stage.script(["finish('went')"]))
+    statements = [
+        "child = spawn('Go.')\nprint(round(2.675, 2))",
+        "wait_for(child)",
+        "finish(child.text)",
+    ]
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        outcome, _ = await stage.run(statements, id="job", spawn=Spawn(model=model))
+    source = RunName(batch=stage.batch, job="job", run=outcome.run)
+    made = await fork_job(stage, source, 3, "other", rerun(stage, "job", outcome.run, 3))
+    forked, other = await outcome_of_reset(stage.client, made), archive_of(stage, "other")
+    assert (forked.status, forked.reason, forked.turns) == (JobStatus.SUCCEEDED, "finished", 3)
+    told = other.end(forked.run)
+    assert told is not None and "went" in told.result
