@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from temporalio.api.common.v1 import WorkflowExecution
@@ -14,6 +15,7 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionSta
 from activities.replays import ordered_of_reset
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, archive_id
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.base.errors import DefinitionChanged, InputError, ServerError
 from runtime.base.spec.models import BatchSpec, JobSpec, Retry
@@ -150,12 +152,23 @@ async def _plan_job(
         return _anew(spec.id, description)
     await _check_definition(control, description, spec, failed=failed)
     if running:
-        archive = JobArchive.of(control.store, key)
-        turn = await asyncio.to_thread(archive.last_turn, description.run_id or "")
+        archive, run = JobArchive.of(control.store, key), description.run_id or ""
+        turn = await asyncio.to_thread(archive.last_turn, run)
         # A run that has made no call may go on after the turns of another one.
         turn = turn or await _turns_before(control, description)
-        return JobPlan(spec.id, Start.RESUMED, turn=turn)
+        before = await asyncio.to_thread(_ended_before, archive, run)
+        return JobPlan(spec.id, Start.RESUMED, turn=turn, before=before)
     return JobPlan(spec.id, Start.DONE, outcome=outcome, turn=outcome.turns if outcome else 0)
+
+
+def _ended_before(archive: JobArchive, run: str) -> str:
+    """The run whose end is the newest in the archive, while ``run`` goes on and none of its calls
+    is there; else empty.
+    """
+    with suppress(*UNREADABLE):
+        end = archive.newest_end()
+        return end.run if end is not None and end.run != run else ""
+    return ""
 
 
 def _anew(id: str, ended: WorkflowExecutionDescription) -> JobPlan:

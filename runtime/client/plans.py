@@ -36,9 +36,9 @@ class JobPlan:
     """One job of the command: what is done with it, the turns it has had, and its outcome if it has
     ended.
 
-    ``before`` is the run that a rerun follows, whose end is not this command's, or the archived run
-    of a lost job. ``first`` is the first run of its chain, where Temporal knows it: continuing as
-    new and resets begin others.
+    ``before`` is the run that a rerun follows, or one that was taken back and has no call since,
+    whose end is not this command's; or the archived run of a lost job. ``first`` is the first run
+    of its chain, where Temporal knows it: continuing as new and resets begin others.
     """
 
     id: str

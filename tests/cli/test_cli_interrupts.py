@@ -228,6 +228,27 @@ def test_an_interrupted_fork_goes_on_with_the_same_command(cli: CommandLine) -> 
     assert len(cli.archive("forked", "b").runs()) == 1
 
 
+def test_a_job_that_was_taken_back_is_not_done_by_its_run_before(cli: CommandLine) -> None:
+    """It is paused before its first call there, so the archive has that run's end alone."""
+    cli.write("good.yaml", script("x = 1", "finish(x)"))
+    file = cli.jobs("id: a, model: scripted/good.yaml", batch="back")
+    assert cli("run", file).code == 0
+    assert cli("replay", "back/a", "--from", "2", "--detach").code == 0
+    assert cli("pause", "back/a").code == 0
+    process = cli.start("run", file)
+    assert process.stdout is not None
+    begun, paused = islice(process.stdout, 2)
+    assert "1 resumed at turn 1" in begun
+    assert "paused by a user" in paused
+    process.send_signal(signal.SIGINT)
+    done = cli.finished(process)
+    *_, counted, told = done.out.splitlines()
+    assert (done.code, counted.partition(";")[0]) == (130, "1 open")
+    assert told.startswith("interrupted: 1 of 1 jobs ")
+    assert cli("resume", "back/a").code == 0
+    assert cli("run", file).code == 0
+
+
 @pytest.mark.parametrize("where", ["connecting", "beginning"])
 def test_one_before_a_replay_runs_ends_it_in_a_sentence(
     where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
