@@ -15,7 +15,9 @@ from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, find_job
 from runtime.archive.heads import ArchiveHead, altered_shared, head_of, shared_digests
 from runtime.archive.job import JobArchive
+from runtime.archive.lifecycle import deletion
 from runtime.archive.lifecycle.deletion import Deleted, Wish, delete_jobs, refusals, sweep
+from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.holds import Hold, held_jobs, write_hold
 from runtime.archive.lifecycle.retention import EndedJob, Rules
 from runtime.archive.lifecycle.tombstones import digest_at, tombstones_of, write_tombstone
@@ -215,6 +217,28 @@ def test_a_job_that_is_held_while_others_are_deleted_stays(store: ObjectStore) -
     assert list(store.list(f"{LICENCES}/")) == []
     assert list(store.list(f"{SHORT}/")) == there
     assert tombstones_of(store, SHORT) == []
+
+
+class HeldElsewhere(MemoryStore):
+    """A store whose job SHORT somebody else holds as the first of its objects goes."""
+
+    def remove(self, key: str) -> None:
+        if key.startswith(f"{SHORT}/") and not list(self.list(HOLDS)):
+            write_hold(self, SHORT, Hold(by="legal", at=AT, reason="case 7"))
+        super().remove(key)
+
+
+def test_a_hold_ends_a_deletion_in_its_midst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever holds what is left of the job was told that it is held."""
+    monkeypatch.setattr(deletion, "HELD_EACH", 1)
+    store = HeldElsewhere()
+    rich_archive(store)
+    there = list(store.list(f"{SHORT}/"))
+    with pytest.raises(ArchiveError, match=r"held meanwhile: .*; what is left of it stays, as do"):
+        delete_jobs(store, [SHORT], WISH, tell=lambda _: None)
+    assert list(store.list(f"{SHORT}/")) == [key for key in there if "/ends/" not in key]
+    write_hold(store, SHORT, Hold(kind="release", by="legal", at=AT, reason="settled"))
+    assert [one.objects for one in delete(store, SHORT)] == [len(there) - 1]
 
 
 def test_what_a_broken_off_deletion_left_can_be_held(store: ObjectStore) -> None:

@@ -67,3 +67,15 @@ def test_it_is_not_taken_back(own_cli: CommandLine) -> None:
     assert (refused.code, refused.err) == (2, f"error: b/a {_told(own_cli)}. Nothing was started\n")
     assert own_cli("run", file).code == 0
     assert own_cli("archive", "delete", "b/a", "--reason", "TEXT").code == 0
+
+
+def test_a_hold_is_of_what_is_left_of_it(own_cli: CommandLine) -> None:
+    """Which it says: the hold came too late for the rest."""
+    _half_deleted(own_cli)
+    held = own_cli("archive", "hold", "b/a", "--reason", "case 7", "--by", "legal")
+    assert held.code == 0
+    assert held.out.startswith("b/a: legal hold by legal since ")
+    assert held.err.startswith("b/a was deleted by ann at ")
+    assert held.err.endswith(": room: this is of what is left of it\n")
+    refused = own_cli("archive", "delete", "b/a", "--reason", "room")
+    assert (refused.code, "b/a: it is held: legal hold by legal" in refused.err) == (2, True)

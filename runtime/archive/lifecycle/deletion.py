@@ -35,6 +35,11 @@ from runtime.base.errors import ArchiveError, ObjectCorrupt, ObjectMissing
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
 
+HELD_EACH = 10
+"""After so many objects of a job a deletion sees again whether somebody holds it: not after each,
+which would ask a bucket twice for each.
+"""
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -116,7 +121,7 @@ def delete_jobs(
     Raises:
         InputError: if the store removes nothing.
         ArchiveError: if it cannot be written, or keeps what should go; or if a job is held
-            meanwhile: then it stays, and so do all that were to follow it.
+            meanwhile: then it stays, or what is left of it, and so do all that were to follow it.
     """
     # Before anything is read or written: a store that removes nothing must get no tombstone.
     removing(store)
@@ -132,12 +137,7 @@ def delete_jobs(
             own = _own_digests(store, job)
             if not own:
                 continue
-        # Whoever held it meanwhile was told that it is held.
-        if (hold := hold_of(store, job)) is not None:
-            raise ArchiveError(
-                f"{keys.job_of(job)} is held meanwhile: {hold.told}; it stays, as do the jobs that"
-                " were to follow it"
-            )
+        _see_not_held(store, job, "it stays")
         if begun is None:
             begun = write_tombstone(
                 store,
@@ -152,12 +152,23 @@ def delete_jobs(
             failpoint("archive.delete.after_tombstone")
         # What points goes first, so that a kill in between leaves nothing that names what is gone.
         left = sorted(begun.left(store), key=_pointers_first, reverse=True)
-        for key in left:
+        for number, key in enumerate(left):
+            if number % HELD_EACH == 0:
+                _see_not_held(store, job, "what is left of it stays")
             removing(store).remove(key)
             failpoint("archive.delete.mid_job")
         done.append(Deleted(keys.job_of(job), len(left), begun))
         tell(done[-1])
     return done
+
+
+def _see_not_held(store: ObjectStore, job: str, stays: str) -> None:
+    """Raise an ArchiveError if a job is held: whoever held it meanwhile was told that it is."""
+    if (hold := hold_of(store, job)) is not None:
+        raise ArchiveError(
+            f"{keys.job_of(job)} is held meanwhile: {hold.told}; {stays}, as do the jobs that were"
+            " to follow it"
+        )
 
 
 def sweep(store: ObjectStore) -> list[str]:

@@ -40,9 +40,9 @@ def command(
     Exit code 4: whether some job is held cannot be read; the others are listed.
     """
     from runtime.archive import keys
-    from runtime.archive.catalog import find_job
     from runtime.archive.lifecycle.deletion import now
     from runtime.archive.lifecycle.holds import Hold, held_jobs, hold_of, write_hold
+    from runtime.cli.deleted import job_to_read
     from runtime.cli.stores import archive_of, archive_to_read
 
     if job is None:
@@ -59,7 +59,8 @@ def command(
     if reason is None or not reason.strip():
         raise InputError("--reason: say why the job is held; it is kept with it")
     objects = archive_of(store)
-    name = find_job(objects, job)
+    # So that it is told afterwards where a deletion has begun, which a hold came too late for.
+    name = job_to_read(objects, job)
     prefix = keys.job_prefix(name.batch, name.job)
     # A second hold changes nothing: who held it first, and why, stays to be read.
     if (known := hold_of(objects, prefix)) is None:
