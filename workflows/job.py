@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.sub_job_contracts import Spawned
     from runtime.base.tokens import encoding
     from runtime.base.values import StepRef
+    from runtime.base.workflow_ids import END
     from runtime.context.sub_job_end import SubJobEnd
     from runtime.history.events import RequestSource
     from runtime.interpreter.dialect import Dialect
@@ -517,7 +518,7 @@ class JobWorkflow(Ordered):
         await self.sub_jobs.end_all()
         await self.preparing.settle()
         end: StepRef = await result_of(
-            "end_job", self.close(stop), StepRef, id="end", summary=stop.status
+            "end_job", self.close(stop), StepRef, id=END, summary=stop.status
         )
         job = self.job
         self.preparing.stop()

@@ -31,6 +31,9 @@ LONGEST_ID = 1_000
 workflow task, each time anew.
 """
 
+END = "end"
+"""The id of the activity that archives the end of a job's run."""
+
 _SUMMARY_CHARS = 160
 
 

@@ -39,7 +39,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound, ServerError
 from runtime.base.failpoints import failpoint
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import job_workflow_id
+from runtime.base.workflow_ids import END, job_workflow_id
 from runtime.client.lost import check_not_half_deleted
 from runtime.client.moves import POLL_SECONDS
 from runtime.client.own_runs import describe
@@ -236,8 +236,8 @@ async def _stop_of(
     # A call may have been made several times: the last is where the run stopped.
     if called := [event for name, event in scheduled.items() if calls.fullmatch(name)]:
         return _Point(run, turn, max(called))
-    if end is not None and "end" in scheduled:
-        return _Point(run, turn, scheduled["end"])
+    if end is not None and END in scheduled:
+        return _Point(run, turn, scheduled[END])
     raise NotFound(f"run {run} of {key} has not come to statement {turn}: {_numbered(last)}")
 
 

@@ -9,7 +9,8 @@ import time
 from contextlib import suppress
 from typing import Any, Literal
 
-from temporalio.client import WorkflowHandle
+from temporalio.api.enums.v1 import PendingWorkflowTaskState
+from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts import Decision
@@ -17,14 +18,19 @@ from runtime.archive.job import JobArchive
 from runtime.base.errors import NotFound
 from runtime.base.redaction.masked_edits import Place
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import batch_workflow_id, job_workflow_id
+from runtime.base.workflow_ids import END, batch_workflow_id, job_workflow_id
 from runtime.client.control import Control
 from runtime.client.lost import is_open
 from runtime.client.masking import masked_message
+from runtime.client.own_runs import describe
 from runtime.client.questions import OpenQuestion, see_counted
 from runtime.client.statuses import LEFT_OPEN
 from runtime.client.waiting import waits
 from workflows.messages import Note
+
+_STARTED = PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
+_LOOKS, _BETWEEN_LOOKS_S = 100, 0.1
+"""How often it is looked whether a workflow task goes on that began before a message came."""
 
 BatchWish = Literal["pause", "resume", "withdraw_all"]
 """What a batch may be asked of all its jobs: the signals of its workflow."""
@@ -34,12 +40,17 @@ async def send(control: Control, key: JobKey, text: str) -> None:
     """Give a running job a message.
 
     Raises:
-        NotFound: if the job does not run.
+        NotFound: if the job does not run, or ends before it looks at the message.
         InputError: if the message says nothing, or is longer than the job's prompt has room for.
     """
     archive = JobArchive.of(control.store, key)
     masked = await asyncio.to_thread(masked_message, archive, text)
     await _signal(control, key, "message", Note.of(masked))
+    # Asked afterwards: what came before that stands in the end, with those that came too late.
+    if await _ends(control, key):
+        raise NotFound(
+            f"job {key} ends: it reads no message any more, and its end may not count this one"
+        )
 
 
 async def decide(
@@ -153,6 +164,27 @@ async def _signal(
 
 def _job(control: Control, key: JobKey, run: str | None = None) -> WorkflowHandle[Any, Any]:
     return control.client.get_workflow_handle(job_workflow_id(key), run_id=run)
+
+
+async def _ends(control: Control, key: JobKey) -> bool:
+    """Whether the job's run has told its end, or has ended. As far as the server tells: what was
+    sent is sent.
+    """
+    for _ in range(_LOOKS):
+        try:
+            told = await describe(control.client, job_workflow_id(key))
+        except RPCError:
+            return False
+        if told is None or told.status is not WorkflowExecutionStatus.RUNNING:
+            return True
+        raw = told.raw_description
+        if any(one.activity_id == END for one in raw.pending_activities):
+            return True
+        # What comes during a task is heard in the next one, and this one may tell the end.
+        if raw.pending_workflow_task.state != _STARTED:
+            return False
+        await asyncio.sleep(_BETWEEN_LOOKS_S)
+    return False
 
 
 async def _not_running(control: Control, key: JobKey, error: RPCError) -> NotFound | RPCError:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from itertools import count
 
 import pytest
 from stage import Stage, activities_of, events_of
 from temporalio.client import WorkflowHandle
 
 from runtime.archive.keys import is_end
+from runtime.base.errors import NotFound
 from runtime.base.spec.models import Budget
-from runtime.base.values import Usage
+from runtime.base.values import JobKey, Usage
+from runtime.client.control import Control
+from runtime.client.wishes import send
 from runtime.job.stops import JobStatus
 from tests.eventually import SECONDS, eventually, until_phase
 from tests.held_store import HeldStore
@@ -185,6 +189,35 @@ async def test_a_cancel_that_comes_at_the_end_loses_nothing(stage: Stage) -> Non
         outcome = await handle.result()
     end = stage.archive(spec).end(outcome.run)
     assert end is not None and (outcome.status, end.result) == (JobStatus.SUCCEEDED, 1)
+
+
+async def test_who_sends_a_message_at_the_end_is_told_that_nobody_reads_it(stage: Stage) -> None:
+    """What the end counts has been told to the archive by then."""
+    async with held(stage, is_end) as store:
+        handle = await stage.start(spec := stage.spec(["finish(1)"]))
+        await asyncio.to_thread(store.reached.wait, SECONDS)
+        control = Control(stage.client, stage.store)
+        with pytest.raises(NotFound, match="ends: it reads no message any more"):
+            await send(control, JobKey(batch=stage.batch, job=spec.id), "be brief")
+        store.let_go.set()
+        outcome = await handle.result()
+    end = stage.archive(spec).end(outcome.run)
+    assert end is not None and (outcome.status, end.unread) == (JobStatus.SUCCEEDED, 0)
+
+
+async def test_each_message_that_is_accepted_is_read_or_counted(stage: Stage) -> None:
+    """Also those that come while the last statement computes, in the task that tells the end."""
+    handle = await stage.start(
+        spec := stage.spec(["t = 0\nfor i in range(4_000_000):\n    t += i\nfinish(1)"])
+    )
+    key, accepted = JobKey(batch=stage.batch, job=spec.id), 0
+    with suppress(NotFound):
+        for accepted in count():
+            await send(Control(stage.client, stage.store), key, f"message {accepted}")
+    outcome = await handle.result()
+    end = stage.archive(spec).end(outcome.run)
+    # The one that was refused may have come in time.
+    assert end is not None and end.unread - accepted in {0, 1}
 
 
 @asynccontextmanager
