@@ -13,7 +13,7 @@ import boto3
 import pytest
 from archive_jobs import Written, chat, write_run
 from botocore.exceptions import ReadTimeoutError
-from s3_server import BUCKET, S3Server
+from s3_server import BUCKET, KEY, SECRET, S3Server
 
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import open_existing, open_store
@@ -109,6 +109,37 @@ def test_wrong_credentials_are_not_tried_again(
     )
     with pytest.raises(ArchiveError, match="SignatureDoesNotMatch"):
         open_store(s3_server.url("refused"))
+
+
+def test_a_profile_is_read_again_when_its_keys_are_refused(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker outlasts a change of keys in the shared file: it reads and writes with the new ones,
+    with the bytes as they were. While no others are there the refusal is told at once.
+    """
+    for name in "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY":
+        monkeypatch.delenv(name)
+    file = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    monkeypatch.setattr("runtime.archive.stores.s3.time.sleep", lambda _: None)
+
+    def keys(secret: str) -> None:
+        file.write_text(f"[default]\naws_access_key_id={KEY}\naws_secret_access_key={secret}\n")
+
+    # The server takes one pair alone: the other is the one that it refuses by now.
+    keys("old")
+    stores = [S3Store.from_url(s3_server.url(uuid.uuid4().hex)) for _ in range(2)]
+    for store in stores:
+        with pytest.raises(ArchiveError, match="SignatureDoesNotMatch"):
+            store.get("a")
+    file.write_text("[def")
+    with pytest.raises(ArchiveError, match="SignatureDoesNotMatch"):
+        stores[0].get("a")
+    keys(SECRET)
+    assert stores[0].put_if_absent("a", b"mine")
+    assert not stores[0].put_if_absent("a", b"yours")
+    assert stores[0].get("a") == b"mine"
+    assert list(stores[1].list("")) == []
 
 
 def test_a_bucket_that_there_is_not_is_told_plainly(s3_server: S3Server) -> None:

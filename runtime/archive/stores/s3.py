@@ -10,6 +10,7 @@ Endpoint, region and credentials come from the standard AWS variables and profil
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import boto3
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 
 from runtime.archive.stores.tries import check_try
@@ -51,6 +53,12 @@ _NO_BUCKET = "NoSuchBucket"
 _ONE_TRY = " (reached max retries: 0)"
 """What botocore says of its own tries: of ours there were several."""
 _MISSING = "NoSuchKey"
+_REFUSED = {
+    *("InvalidAccessKeyId", "InvalidToken", "ExpiredToken", "ExpiredTokenException"),
+    # Of a file that was read half written: the new key's id, and the old one's secret.
+    *("TokenRefreshRequired", "SignatureDoesNotMatch"),
+}
+"""Of credentials that were good before: a worker runs for longer than they are valid."""
 _MISSING_HEAD = {_MISSING, "404", "NotFound"}
 """Of an answer that can have no body. Elsewhere S3 itself says ``NoSuchKey``: a 404 without it is a
 proxy's, and what is behind that may well be there.
@@ -61,6 +69,7 @@ class S3Store:
     """Objects in ``bucket`` under ``prefix``.
 
     ``extra`` are arguments added to every ``PutObject``; ``options`` are those of its address.
+    Where the client's are refused and ``credentials`` knows others, it is made anew with those.
     """
 
     def __init__(
@@ -71,8 +80,11 @@ class S3Store:
         *,
         extra: Callable[[], dict[str, Any]] = dict,
         options: Mapping[str, str] = MappingProxyType({}),
+        credentials: _Credentials | None = None,
     ) -> None:
         self._client = client
+        self._credentials = credentials
+        self._renewing = threading.Lock()
         self._bucket = bucket
         self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self._extra = extra
@@ -99,17 +111,20 @@ class S3Store:
         # As of a variable that is not set: what is to be locked or encrypted would not be.
         if blank := sorted(name for name, value in options.items() if not value):
             raise InputError(f"{url!r}: the option {', '.join(blank)} has no value")
+        credentials = _Credentials(options)
         try:
-            session = boto3.session.Session(
-                profile_name=options.get("profile"), region_name=options.get("region")
-            )
-            client = session.client(
-                "s3", endpoint_url=options.get("endpoint_url"), config=_config(options)
-            )
-        except (BotoCoreError, ValueError) as error:
+            client = credentials.client()
+        # The last as of a program that is to give them, and is not there.
+        except (BotoCoreError, ValueError, OSError) as error:
             raise ArchiveError(f"cannot open {url}: {error}") from error
-        extra = _put_arguments(url, options)
-        return cls(client, parts.netloc, parts.path, extra=extra, options=_without_user(options))
+        return cls(
+            client,
+            parts.netloc,
+            parts.path,
+            extra=_put_arguments(url, options),
+            options=_without_user(options),
+            credentials=credentials,
+        )
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """See ``ObjectStore``.
@@ -271,6 +286,7 @@ class S3Store:
         """
         pause = _FIRST_PAUSE_S
         for attempt in range(1, _TRIES + 1):
+            client = self._client
             try:
                 return call()
             except ClientError as error:
@@ -283,7 +299,8 @@ class S3Store:
                         f"cannot {what} s3://{self._bucket}/{self._prefix}: there is no bucket"
                         f" {self._bucket!r} at {self._client.meta.endpoint_url}"
                     ) from error
-                if attempt == _TRIES or not _passing(error):
+                renewed = _code(error) in _REFUSED and self._renewed(client)
+                if attempt == _TRIES or not (renewed or _passing(error)):
                     raise self._failed(what, error) from error
             # botocore raises what Python does where an answer has a number or a time that is none.
             except (BotoCoreError, OSError, ValueError) as error:
@@ -294,12 +311,68 @@ class S3Store:
             pause = min(pause * 2, _LONGEST_PAUSE_S)
         raise AssertionError("unreachable")
 
+    def _renewed(self, refused: Any) -> bool:
+        """Whether there is another client than the one whose credentials were ``refused``."""
+        # Of several threads that are refused one is the first.
+        with self._renewing:
+            if self._client is refused and self._credentials is not None:
+                self._client = self._credentials.renewed() or refused
+            return self._client is not refused
+
     def _failed(self, what: str, error: Exception) -> ArchiveError:
         # botocore tells of some mistakes on several lines.
         told = " ".join(str(error).split()).replace(_ONE_TRY, "")
         if isinstance(error, ClientError) and not _code(error):
             told = f"status {_status(error)}, in no words of S3's: is a proxy in between?"
         return ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {told}")
+
+
+class _Credentials:
+    """Those of a store with these ``options``.
+
+    boto3 reads a profile's file once. Whoever changes the keys there means also what runs.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+        self._known: object = None
+
+    def client(self) -> Any:
+        """A client with those that hold now.
+
+        Raises:
+            BotoCoreError, ValueError: if there can be none.
+        """
+        return self._client(self._session())
+
+    def renewed(self) -> Any | None:
+        """A client with those that hold now, if they are others than the last one's."""
+        try:
+            session = self._session()
+            return None if _lasting(session) in {None, self._known} else self._client(session)
+        # As of a file that is being written: what was known may hold yet.
+        except (BotoCoreError, ValueError, OSError):
+            return None
+
+    def _session(self) -> boto3.session.Session:
+        return boto3.session.Session(
+            profile_name=self._options.get("profile"), region_name=self._options.get("region")
+        )
+
+    def _client(self, session: boto3.session.Session) -> Any:
+        client = session.client(
+            "s3", endpoint_url=self._options.get("endpoint_url"), config=_config(self._options)
+        )
+        self._known = _lasting(session)
+        return client
+
+
+def _lasting(session: boto3.session.Session) -> object:
+    """The session's credentials; None if there are none, or those that are changed in time by
+    themselves, as a role's.
+    """
+    credentials = session.get_credentials()
+    return credentials.get_frozen_credentials() if type(credentials) is Credentials else None
 
 
 def _without_user(options: dict[str, str]) -> dict[str, str]:
@@ -311,7 +384,7 @@ def _without_user(options: dict[str, str]) -> dict[str, str]:
     return {**options, "endpoint_url": endpoint}
 
 
-def _config(options: dict[str, str]) -> Config:
+def _config(options: Mapping[str, str]) -> Config:
     # botocore's own retries are off: a conditional write must know of each of its tries.
     return Config(
         connect_timeout=_CONNECT_TIMEOUT_S,
