@@ -29,7 +29,8 @@ class Held:
     def __init__(self, what: str, seconds: float = math.inf) -> None:
         self._what = what
         self._until = time.monotonic() + seconds
-        self._told = False
+        self.why = ""
+        """Why it waits, of what is held now."""
 
     async def archived(self, write: Callable[[], Awaitable[T]]) -> T:
         """What ``write`` comes to, once the archive lets it.
@@ -58,6 +59,6 @@ class Held:
         # No store that is out of reach, but an object that is damaged.
         if isinstance(error, ObjectCorrupt | ObjectMissing) or time.monotonic() > self._until:
             raise error
-        if not self._told:
+        if not self.why:
             _log.warning("%s waits to be archived: %s", self._what, error)
-            self._told = True
+        self.why = str(error)

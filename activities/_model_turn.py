@@ -37,7 +37,7 @@ from activities._reported_usage import is_told_early, reported_by, tier_in, usag
 from activities._secrets import Secrets
 from activities._under_way import BrokenOff, UnderWay, under_way
 from activities._worst_case import in_budget
-from activities.contracts import BUDGET_SPENT, HAS_ROOM, TurnCall
+from activities.contracts import BUDGET_SPENT, HAS_ROOM, HELD, TurnCall
 from activities.heartbeats import HEARTBEAT_SECONDS
 from activities.prices import prices_of
 from activities.rate_headers import tell
@@ -66,6 +66,9 @@ HELD_SECONDS = 600.0
 """How long a reply is held while the archive cannot be written; then the call is made again, as
 soon as it can be.
 """
+
+HELD_CHARS = 500
+"""What heartbeats tell at most of why a reply is held."""
 
 WITHHELD = b'{"withheld": "the response held a secret value"}'
 """What is archived in place of a response in which the provider said a secret back."""
@@ -111,6 +114,7 @@ class ModelTurn:
     ) -> None:
         self._call = call
         self._activity_id = activity_id
+        self._held: Held | None = None
         self._began = time.monotonic()
         self._failed = FailedAttempts()
         self._prompt = prompt
@@ -191,9 +195,10 @@ class ModelTurn:
     def _beat(self, started: float) -> None:
         self._beat_later(started)
         seconds = round(time.monotonic() - started)
-        activity.heartbeat(
-            {"turn": self._call.turn, "seconds": seconds, "bytes": self._captured.size}
-        )
+        told = {"turn": self._call.turn, "seconds": seconds, "bytes": self._captured.size}
+        # For those who see nothing of this worker's log.
+        why = self._held.why[:HELD_CHARS] if self._held is not None else ""
+        activity.heartbeat(told | ({HELD: why} if why else {}))
 
     def _prepared(self) -> Step | _Ready:
         """The turn's step if there is one, else all that the call needs.
@@ -421,8 +426,8 @@ class ModelTurn:
 
         A reply is paid for: while the archive cannot be written, it is held, and tried again.
         """
-        held = Held(f"{self._call.key} turn {self._call.turn}: the reply", HELD_SECONDS)
-        return await held.archived(lambda: _to_its_end(self._finish, ready, answer))
+        self._held = Held(f"{self._call.key} turn {self._call.turn}: the reply", HELD_SECONDS)
+        return await self._held.archived(lambda: _to_its_end(self._finish, ready, answer))
 
     def _finish(self, ready: _Ready, answer: Answer) -> Step:
         """Archive the step, and read it back: if another attempt archived the turn's step first,

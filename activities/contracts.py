@@ -44,6 +44,9 @@ BUDGET_SHORT = "BudgetShort"
 what the job has left; the message is the reason.
 """
 
+HELD = "held"
+"""In a call's heartbeats: why its reply, which is there, cannot be archived."""
+
 HAS_ROOM = "has-room"
 """A detail of the error of a call that was refused without a reason: its prompt is far from filling
 the model's window, so a smaller one would be refused too.

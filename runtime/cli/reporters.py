@@ -77,7 +77,7 @@ class PlainReporter:
     """A line for each turn, each wait, each failed attempt and each end."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, int, str, str]] = {}
+        self._told: dict[str, tuple[int, tuple[int, bool] | None, str, str]] = {}
 
     def waiting(self, what: str) -> None:
         """A line where somebody waits: on a terminal."""
@@ -110,11 +110,11 @@ class PlainReporter:
         """A line for each new turn, each wait, each command that takes long, and each attempt that
         follows a failed one.
         """
-        attempt = turn.trouble.attempt if turn.trouble else 0
+        attempt = (turn.trouble.attempt, turn.trouble.held) if turn.trouble else None
         waits = wait_of(turn.progress)
         command = turn.running.command if turn.running else turn.awaits
         now = (turn.progress.turn, attempt, waits, command)
-        before = self._told.get(str(turn.key), (0, 0, "", ""))
+        before = self._told.get(str(turn.key), (0, None, "", ""))
         if now == before:
             return
         self._told[str(turn.key)] = now
@@ -187,7 +187,11 @@ class JsonReporter:
         seen, trouble = turn.progress, turn.trouble
         where = {"job": str(turn.key), "id": turn.key.job, "turn": seen.turn, "phase": seen.phase}
         spent = {"tokens": seen.usage.total, "cost_usd": seen.cost_usd, "statement": seen.statement}
-        problem = {"error": trouble.error, "attempt": trouble.attempt} if trouble else None
+        problem = (
+            {"error": trouble.error, "attempt": trouble.attempt, "held": trouble.held}
+            if trouble
+            else None
+        )
         runs = turn.running
         running = {"command": runs.command, "line": runs.line} if runs else None
         doing = {"trouble": problem, "running": running, "awaits": turn.awaits or None}
@@ -258,6 +262,8 @@ def running_text(running: Running) -> str:
 
 def trouble_text(trouble: Trouble) -> str:
     """``attempt 3 in 4 s, after ConnectionFailed: ...``."""
+    if trouble.held:
+        return shortened(one_line(trouble.error), 200)
     when = f" in {trouble.seconds:.0f} s" if trouble.seconds >= 1 else ""
     return f"attempt {trouble.attempt}{when}, after {shortened(one_line(trouble.error), 200)}"
 

@@ -302,8 +302,12 @@ class BatchWatch:
             self._open[id] = standing, (self._now() - since).total_seconds()
             trouble = standing.trouble
             # An attempt that is seen in several rounds is one error.
-            if trouble is not None and self._failing.get(id) != (trouble.attempt, trouble.error):
-                self._failing[id] = trouble.attempt, trouble.error
+            if trouble is None:
+                continue
+            # What holds a reply up is told in other words each time that it is tried.
+            failing = trouble.attempt, "held" if trouble.held else trouble.error
+            if self._failing.get(id) != failing:
+                self._failing[id] = failing
                 self._erred(id, trouble.error)
 
     def _erred(self, id: str, error: str) -> None:
@@ -357,7 +361,7 @@ def _open_job(id: str, standing: Standing, seconds: float) -> OpenJob:
     if standing.running is not None:
         doing = f"runs: {standing.running.command}"
     if standing.trouble is not None:
-        doing = f"attempt {standing.trouble.attempt}, after {standing.trouble.error}"
+        doing = str(standing.trouble)
     return OpenJob(
         id=id,
         turn=seen.turn if seen is not None else 0,

@@ -85,7 +85,7 @@ class Moves:
         progress, trouble = standing.progress, standing.trouble
         if progress is None:
             return None
-        failed = trouble.attempt if trouble else 0
+        failed = (trouble.attempt, trouble.held) if trouble else (0, False)
         now = (progress.turn, progress.phase, failed, standing.running, standing.awaits)
         if self._seen.get(name) == now:
             return None

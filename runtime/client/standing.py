@@ -9,6 +9,7 @@ from typing import Any
 
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.failure.v1 import Failure
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import (
     Client,
     WorkflowExecutionDescription,
@@ -21,6 +22,7 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import FailureError
 from temporalio.service import RPCError
 
+from activities.contracts import HELD
 from runtime.base.spec.limits import queue_named, role_of
 from runtime.base.standings import AWAITED_ROLE
 from runtime.base.values import JobKey
@@ -35,6 +37,7 @@ STUCK_ATTEMPTS = 3
 ANSWER_WITHIN = timedelta(seconds=5)
 """A worker answers queries: where there is none, the server would wait for it much longer."""
 
+_CALL = "call_model"
 _RUN_COMMANDS = frozenset({"change_workspace", "open_workspace"})
 _ABANDONED = {
     WorkflowExecutionStatus.TERMINATED: "the workflow was terminated",
@@ -47,11 +50,17 @@ _ABANDONED = {
 class Trouble:
     """Why what a job does now is tried again: the last error, the number of the attempt that comes
     or runs, and when it comes, in seconds from now (0: it runs).
+
+    With ``held``, the attempt has its reply, and waits to archive it.
     """
 
     error: str
     attempt: int
     seconds: float
+    held: bool = False
+
+    def __str__(self) -> str:
+        return self.error if self.held else f"attempt {self.attempt}, after {self.error}"
 
 
 @dataclass(frozen=True)
@@ -151,10 +160,15 @@ async def _progress(
 
 
 async def _trouble(client: Client, description: WorkflowExecutionDescription) -> Trouble | None:
-    """Why the job is tried again, if it is: an activity's last failure, or a workflow task that
-    fails each time.
+    """Why the job is tried again, if it is: a reply that cannot be archived, an activity's last
+    failure, or a workflow task that fails each time.
     """
     for pending in description.raw_description.pending_activities:
+        if pending.activity_type.name == _CALL and _has_told(pending):
+            beat = await _beat(client, description, pending)
+            if why := str(beat.get(HELD, "")):
+                held = f"the reply waits to be archived: {why}"
+                return Trouble(held, pending.attempt, 0.0, held=True)
         if pending.HasField("last_failure"):
             due = pending.next_attempt_schedule_time
             comes = (
@@ -176,6 +190,13 @@ async def _trouble(client: Client, description: WorkflowExecutionDescription) ->
     return None
 
 
+def _has_told(pending: PendingActivityInfo) -> bool:
+    """Whether the attempt that runs has sent a heartbeat: that of one before it stays there."""
+    runs = pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    told, began = pending.last_heartbeat_time, pending.last_started_time
+    return runs and told.ToNanoseconds() > began.ToNanoseconds()
+
+
 async def _told(failure: Failure, converter: DataConverter) -> str:
     """A failure's kind and message, which may be encrypted."""
     kind, message = failure.application_failure_info.type, failure.message
@@ -189,17 +210,26 @@ async def _told(failure: Failure, converter: DataConverter) -> str:
 async def _running(client: Client, description: WorkflowExecutionDescription) -> Running | None:
     """The command that runs, as its heartbeats tell: none of the first second."""
     for pending in description.raw_description.pending_activities:
-        if pending.activity_type.name in _RUN_COMMANDS and pending.heartbeat_details.payloads:
-            converter = in_activity(client, description.id, pending.activity_id)
-            try:
-                (told,) = await converter.decode(
-                    pending.heartbeat_details.payloads[:1], [dict[str, Any]]
-                )
-            except NotSigned:
-                return None
+        if pending.activity_type.name in _RUN_COMMANDS and (
+            told := await _beat(client, description, pending)
+        ):
             command = str(told.get("command", ""))
             return Running(command, str(told.get("line", ""))) if command else None
     return None
+
+
+async def _beat(
+    client: Client, description: WorkflowExecutionDescription, pending: PendingActivityInfo
+) -> dict[str, Any]:
+    """What the last heartbeat of an activity tells; nothing if there is none, or none of ours."""
+    if not pending.heartbeat_details.payloads:
+        return {}
+    converter = in_activity(client, description.id, pending.activity_id)
+    try:
+        (told,) = await converter.decode(pending.heartbeat_details.payloads[:1], [dict[str, Any]])
+    except NotSigned:
+        return {}
+    return dict(told)
 
 
 async def _awaited(client: Client, description: WorkflowExecutionDescription) -> str:

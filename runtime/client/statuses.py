@@ -34,6 +34,8 @@ def now_of(standing: Standing) -> tuple[str, str]:
     if trouble is not None and trouble.seconds > 0:
         seconds = format_duration(max(round(trouble.seconds), 1))
         return WAITING, f"waits {seconds} before attempt {trouble.attempt}, after {trouble.error}"
+    if trouble is not None and trouble.held:
+        return RUNNING, trouble.error if progress is None else f"turn {progress.turn}: {trouble}"
     if (held := held_up(standing)) is not None:
         return held
     if progress is None:

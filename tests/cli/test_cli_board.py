@@ -103,11 +103,13 @@ def test_of_what_goes_on_the_most_important_is_told() -> None:
     runs = replace(quiet, running=running)
     awaits = replace(runs, awaits="gpu")
     failed = replace(awaits, trouble=Trouble("ConnectionFailed: no", 2, 4.0))
-    assert [doing_text(turn, "x = 1") for turn in (quiet, runs, awaits, failed)] == [
+    held = replace(failed, trouble=Trouble("the reply waits", 2, 0.0, held=True))
+    assert [doing_text(turn, "x = 1") for turn in (quiet, runs, awaits, failed, held)] == [
         "x = 1",
         "runs: make | 12 passed",
         waiting_for("gpu"),
         "attempt 2 in 4 s, after ConnectionFailed: no",
+        "the reply waits",
     ]
 
 

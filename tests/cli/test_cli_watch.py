@@ -15,9 +15,9 @@ from runtime.base.values import JobKey
 from runtime.cli.reporters import PlainReporter
 from runtime.client import moves, watch
 from runtime.client.control import Control
-from runtime.client.moves import MOST_ASKED, Turn, moves_of
+from runtime.client.moves import MOST_ASKED, Moves, Turn, moves_of
 from runtime.client.plans import JobPlan, Plan, Start
-from runtime.client.standing import Standing
+from runtime.client.standing import Standing, Trouble
 from runtime.client.watch import Ended, Silent, Watch
 from runtime.job.phases import Phase
 from runtime.job.stops import Cause, JobStatus
@@ -313,3 +313,25 @@ def test_a_line_says_what_a_job_waits_for(capsys: pytest.CaptureFixture[str]) ->
     asks = f"{counts}waits for a person's approval: 'holdfast approvals' lists the calls"
     paused = f"{counts}paused by a user: 'holdfast resume' has it go on"
     assert capsys.readouterr().out.splitlines() == [f"{counts}order(5)", asks, asks, paused]
+
+
+def test_a_line_says_once_that_a_reply_waits_to_be_archived(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In whatever words each try to write it is refused; a failed attempt before is another
+    matter.
+    """
+    reporter, moves, key = PlainReporter(), Moves(), JobKey(batch="night", job="a")
+    progress = JobProgress(status=JobStatus.RUNNING, turn=2, phase=Phase.MODEL, statement="x = 1")
+    failed = Trouble("ConnectionFailed: no", 2, 0.0)
+    held = [Trouble(f"the reply waits to be archived: {word}", 2, 0.0, True) for word in "ab"]
+    for trouble in (None, failed, *held, None):
+        standing = Standing("r", progress=progress, trouble=trouble)
+        if (turn := moves.turn("a", key, standing)) is not None:
+            reporter.turn(turn)
+    counts = "night/a  turn 2  0 tokens  $0.0000  "
+    assert capsys.readouterr().out.splitlines() == [
+        f"{counts}x = 1",
+        f"{counts}attempt 2, after ConnectionFailed: no",
+        f"{counts}the reply waits to be archived: a",
+    ]
