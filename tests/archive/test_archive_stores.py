@@ -248,6 +248,16 @@ def test_a_proxy_that_finds_nothing_is_no_missing_object(body: bytes, said: str)
 
 
 @pytest.mark.usefixtures("credentials")
+def test_a_proxy_that_sends_everything_elsewhere_is_told() -> None:
+    """As to a login page: botocore looks for the bucket's region, and is sent there again."""
+    store, asked = answered(b"<html>Log in</html>", status=302), []
+    store._client.meta.events.register("before-send.s3", lambda **of: asked.append(of))
+    with pytest.raises(ArchiveError, match=r"^cannot read key from .*status 302, in no words of"):
+        store.get("key")
+    assert len(asked) == 2
+
+
+@pytest.mark.usefixtures("credentials")
 def test_tries_that_were_not_one_are_not_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """botocore knows of its own, which is one of several."""
     monkeypatch.setattr("runtime.archive.stores.s3.time.sleep", lambda seconds: None)

@@ -363,8 +363,16 @@ class _Credentials:
         client = session.client(
             "s3", endpoint_url=self._options.get("endpoint_url"), config=_config(self._options)
         )
+        client.meta.events.register("before-call.s3.HeadBucket", _redirected)
         self._known = _lasting(session)
         return client
+
+
+def _redirected(context: dict[str, Any], **_: Any) -> None:
+    """Have botocore follow no redirect of its own question where a bucket is that it was redirected
+    from: of a proxy that sends everything elsewhere it asks without end.
+    """
+    context.setdefault("s3_redirect", {})["redirected"] = True
 
 
 def _lasting(session: boto3.session.Session) -> object:
