@@ -31,6 +31,9 @@ _ends: set[Callable[[], None]] = set()
 
 _TRACES_PATH = "/v1/traces"
 
+_INSTALL = "in Holdfast's source tree: pip install -c requirements.lock -e '.[traces]'"
+"""Not by its name: what the package index has under that is another program."""
+
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:]+\]|[0-9.]+):(?P<port>[0-9]{1,5})")
 _MOST_PORT = 65_535
 
@@ -94,9 +97,7 @@ def traces_endpoint() -> str | None:
             " user, query or fragment (OTEL_EXPORTER_OTLP_HEADERS has headers)"
         )
     if not _can_send():
-        raise InputError(
-            f"{TRACES} is set, and OpenTelemetry is not installed: install 'holdfast[traces]'"
-        )
+        raise InputError(f"{TRACES} is set, and OpenTelemetry is not installed: {_INSTALL}")
     base = url.rstrip("/")
     return base if base.endswith(_TRACES_PATH) else base + _TRACES_PATH
 
@@ -136,8 +137,7 @@ def begin_traces(provider: TracerProvider | None = None) -> bool:
 def _check(provider: object) -> None:
     if not _can_send():
         raise InputError(
-            "tracer_provider is given, and OpenTelemetry is not installed: install"
-            " 'holdfast[traces]'"
+            f"tracer_provider is given, and OpenTelemetry is not installed: {_INSTALL}"
         )
     from opentelemetry.sdk.trace import TracerProvider
 

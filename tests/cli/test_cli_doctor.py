@@ -127,6 +127,7 @@ def test_packages_that_are_too_old_are_named(monkeypatch: pytest.MonkeyPatch) ->
     assert seen.verdict is Verdict.FAILED
     assert "pydantic is " in seen.seen and "no-such-package is not installed" in seen.seen
     assert "psutil" not in seen.seen
+    assert seen.advice.endswith("pip install -c requirements.lock -e .")
 
 
 def test_a_python_that_is_not_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,9 @@ TOO_LITTLE_BYTES = 256 << 20
 TOO_FEW_FILES = 1_000
 """Files that a disk can still hold, with which no batch should begin."""
 
+_INSTALL = "in Holdfast's source tree: pip install -c requirements.lock -e ."
+"""Not by its name: what the package index has under that is another program."""
+
 
 def packages() -> Finding:
     """Python and the packages that Holdfast requires, as its distribution says."""
@@ -50,7 +53,7 @@ def packages() -> Finding:
     try:
         told, wanted = requires("holdfast") or [], metadata("holdfast")["Requires-Python"]
     except PackageNotFoundError:
-        return failed("versions", "holdfast is not installed", "install it with pip")
+        return failed("versions", "holdfast is not installed", _INSTALL)
     if not SpecifierSet(wanted).contains(python):
         return failed(
             "versions",
@@ -59,9 +62,7 @@ def packages() -> Finding:
         )
     wrong = [problem for text in told if (problem := _wrong(Requirement(text)))]
     if wrong:
-        return failed(
-            "versions", "; ".join(wrong), "install with: pip install -c requirements.lock holdfast"
-        )
+        return failed("versions", "; ".join(wrong), _INSTALL)
     shown = ", ".join(f"{name} {version(name)}" for name in ("temporalio", "pydantic-monty"))
     return good("versions", f"holdfast {version('holdfast')}, Python {python}, {shown}")
 
