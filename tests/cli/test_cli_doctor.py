@@ -1,9 +1,12 @@
 """``holdfast init`` and ``holdfast doctor``, against a real server."""
 
 import asyncio
+import base64
+import hashlib
 import sysconfig
 import time
 import uuid
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
@@ -128,6 +131,31 @@ def test_packages_that_are_too_old_are_named(monkeypatch: pytest.MonkeyPatch) ->
     assert "pydantic is " in seen.seen and "no-such-package is not installed" in seen.seen
     assert "psutil" not in seen.seen
     assert seen.advice.endswith("pip install -c requirements.lock -e .")
+
+
+def test_files_that_another_package_replaced_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Installed without -e, its packages lie beside others', which may be called the same."""
+    site, about = tmp_path, tmp_path / "holdfast-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.4\nName: holdfast\nVersion: 0.1.0\n")
+    noted = []
+    for name in ("workflows/__init__.py", "workflows/steps.py"):
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(name)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(name.encode()).digest())
+        noted.append(f"{name},sha256={digest.rstrip(b'=').decode()},1")
+    unknown = ["workflows/__pycache__/steps.cpython-311.pyc,,", "holdfast-0.1.0.dist-info/RECORD,,"]
+    (about / "RECORD").write_text("\n".join([*noted, *unknown]))
+    monkeypatch.setattr(machine, "distribution", lambda _: Distribution.at(about))
+    assert machine.packages().verdict is Verdict.OK
+    (site / "workflows/__init__.py").write_text("theirs")
+    seen = machine.packages()
+    told = "1 file of Holdfast not as installed, the first workflows/__init__.py"
+    assert (seen.verdict, seen.seen) == (Verdict.FAILED, told)
+    (site / "workflows/steps.py").unlink()
+    assert machine.packages().seen.startswith("2 files of Holdfast not as installed")
 
 
 def test_a_python_that_is_not_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -32,6 +32,7 @@ from runtime.server.authentic import (
     key_of,
     kms_keys,
 )
+from runtime.worker.doctor.altered import altered
 from runtime.worker.doctor.finding import Finding, failed, good, worrying
 
 LITTLE_BYTES = 5 << 30
@@ -63,6 +64,12 @@ def packages() -> Finding:
     wrong = [problem for text in told if (problem := _wrong(Requirement(text)))]
     if wrong:
         return failed("versions", "; ".join(wrong), _INSTALL)
+    if changed := altered(distribution("holdfast")):
+        return failed(
+            "versions",
+            f"{counted(len(changed), 'file')} of Holdfast not as installed, the first {changed[0]}",
+            f"another package may have put its own there, which -e keeps apart: {_INSTALL}",
+        )
     shown = ", ".join(f"{name} {version(name)}" for name in ("temporalio", "pydantic-monty"))
     return good("versions", f"holdfast {version('holdfast')}, Python {python}, {shown}")
 
