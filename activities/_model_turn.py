@@ -29,7 +29,8 @@ from activities._failures import FailureKind, failure_of
 from activities._full_windows import NO_ROOM, has_room, left_no_room
 from activities._held import Held
 from activities._lent import Lent
-from activities._litellm import ask, cost_of, is_heard, price
+from activities._litellm import ask, cost_of, price
+from activities._litellm_library import is_heard
 from activities._masked import masked_call
 from activities._options import ModelOptions, options_of
 from activities._prompts import Messages, Prompt, Tools, turn_prompt

@@ -11,7 +11,8 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from activities._litellm import cost_of, library
+from activities._litellm import cost_of
+from activities._litellm_library import library
 from activities._options import ModelOptions
 from activities._packages import package_of
 from activities.prices import dearest, has_price, mode_of

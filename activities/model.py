@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from temporalio import activity
 
-from activities._litellm import warm
+from activities._litellm_library import warm
 from activities._masked import masked_call, masked_end
 from activities._model_turn import ModelTurn
 from activities._prompts import Prompt, forget, summary_prompt, turn_prompt

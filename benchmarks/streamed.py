@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from activities._litellm import warm
+from activities._litellm_library import warm
 from benchmarks.blocks import hand_over
 from benchmarks.leaving import leave
 from tests.model.model_calls import (

@@ -14,7 +14,7 @@ from tests.cli.command_line import ROOT
 
 LOADED = """
 import os
-from activities._litellm import library
+from activities._litellm_library import library
 
 print(library().__file__)
 print(os.environ.get("HOLDFAST_TOOL_ENV"))

@@ -20,7 +20,7 @@ from activities._answer import AnswerBuilder, id_in
 from activities._captured import CapturedCall, Limits, SentRequest, TooLarge
 from activities._charsets import plain_type
 from activities._failures import failure_of
-from activities._litellm import library
+from activities._litellm_library import library
 from activities._secrets import Secrets
 from activities._short_errors import MOST
 from runtime.archive.forms import Capture

@@ -27,7 +27,7 @@ from temporalio.worker import (
 )
 
 from activities import _model_turn
-from activities._litellm import library
+from activities._litellm_library import library
 from activities.contracts import TurnReply
 from activities.heartbeats import HeartbeatInterceptor
 from tests.eventually import eventually

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from activities._answer import AnswerBuilder
-from activities._litellm import library
+from activities._litellm_library import library
 from activities._wire import AsyncWire
 
 

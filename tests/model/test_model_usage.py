@@ -22,7 +22,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities._litellm import library
+from activities._litellm_library import library
 from activities._readable import readable_body, readable_event
 from activities._reported_usage import usage_in, usage_of
 from activities.contracts import TurnReply

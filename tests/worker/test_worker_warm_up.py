@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from activities import _litellm
+from activities import _litellm_library
 from runtime.worker import worker
 
 PATIENCE = 60.0
@@ -20,10 +20,10 @@ def test_interpreters_are_started_while_another_thread_loads_the_model_library(
     begun = Event()
     monkeypatch.setattr(worker, "_warm_interpreters", begun.set)
     monkeypatch.setattr(worker, "_leave_alone", lambda: None)
-    monkeypatch.setattr(_litellm, "_ready", object())
+    monkeypatch.setattr(_litellm_library, "_ready", object())
     with ThreadPoolExecutor(1) as threads:
         # As long as it loads, as ``run`` has another thread do.
-        with _litellm._lock:
+        with _litellm_library._lock:
             warming = threads.submit(worker.warm_up)
             assert begun.wait(PATIENCE)
             assert not warming.done()
