@@ -142,6 +142,20 @@ def test_a_profile_is_read_again_when_its_keys_are_refused(
     assert list(stores[1].list("")) == []
 
 
+def test_no_password_of_the_endpoint_is_told(
+    monkeypatch: pytest.MonkeyPatch, s3_server: S3Server
+) -> None:
+    """What goes wrong is told in heartbeats, and on other screens."""
+    monkeypatch.setattr("runtime.archive.stores.s3._FIRST_PAUSE_S", 0.001)
+    url, user = s3_server.url("p"), "http://user:topsecret@"
+    gone = url.replace(s3_server.endpoint, f"{user}127.0.0.1:9")
+    other = url.replace(BUCKET, "tpyo", 1).replace("http://", user)
+    for store in map(S3Store.from_url, (gone, other)):
+        with pytest.raises(ArchiveError) as caught:
+            store.get("a")
+        assert "user" not in str(caught.value) and "topsecret" not in str(caught.value)
+
+
 def test_a_bucket_that_there_is_not_is_told_plainly(s3_server: S3Server) -> None:
     """And where it was looked for: at another endpoint there may be one."""
     store = S3Store.from_url(s3_server.url("p").replace(BUCKET, "tpyo", 1))

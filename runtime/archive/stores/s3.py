@@ -297,7 +297,7 @@ class S3Store:
                 if _code(error) == _NO_BUCKET:
                     raise ArchiveError(
                         f"cannot {what} s3://{self._bucket}/{self._prefix}: there is no bucket"
-                        f" {self._bucket!r} at {self._client.meta.endpoint_url}"
+                        f" {self._bucket!r} at {self._told(self._client.meta.endpoint_url)}"
                     ) from error
                 renewed = _code(error) in _REFUSED and self._renewed(client)
                 if attempt == _TRIES or not (renewed or _passing(error)):
@@ -321,10 +321,15 @@ class S3Store:
 
     def _failed(self, what: str, error: Exception) -> ArchiveError:
         # botocore tells of some mistakes on several lines.
-        told = " ".join(str(error).split()).replace(_ONE_TRY, "")
+        told = self._told(" ".join(str(error).split()).replace(_ONE_TRY, ""))
         if isinstance(error, ClientError) and not _code(error):
             told = f"status {_status(error)}, in no words of S3's: is a proxy in between?"
         return ArchiveError(f"cannot {what} s3://{self._bucket}/{self._prefix}: {told}")
+
+    def _told(self, text: str) -> str:
+        """Without the user and the password that the endpoint's URL may have."""
+        user, at, _ = urlsplit(self._client.meta.endpoint_url).netloc.rpartition("@")
+        return text.replace(user + at, "") if at else text
 
 
 class _Credentials:
@@ -341,7 +346,7 @@ class _Credentials:
         """A client with those that hold now.
 
         Raises:
-            BotoCoreError, ValueError: if there can be none.
+            BotoCoreError, ValueError, OSError: if there can be none.
         """
         return self._client(self._session())
 
