@@ -9,8 +9,13 @@ import time
 from contextlib import suppress
 from typing import Any, Literal
 
-from temporalio.api.enums.v1 import PendingWorkflowTaskState
-from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState
+from temporalio.client import (
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowHandle,
+)
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts import Decision
@@ -18,7 +23,7 @@ from runtime.archive.job import JobArchive
 from runtime.base.errors import NotFound
 from runtime.base.redaction.masked_edits import Place
 from runtime.base.values import JobKey
-from runtime.base.workflow_ids import END, batch_workflow_id, job_workflow_id
+from runtime.base.workflow_ids import END, TASK_LIMIT, batch_workflow_id, job_workflow_id
 from runtime.client.control import Control
 from runtime.client.lost import is_open
 from runtime.client.masking import masked_message
@@ -26,11 +31,15 @@ from runtime.client.own_runs import describe
 from runtime.client.questions import OpenQuestion, see_counted
 from runtime.client.statuses import LEFT_OPEN
 from runtime.client.waiting import waits
+from runtime.server.histories import backwards
 from workflows.messages import Note
 
 _STARTED = PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
-_LOOKS, _BETWEEN_LOOKS_S = 100, 0.1
-"""How often it is looked whether a workflow task goes on that began before a message came."""
+_BETWEEN_LOOKS_S = 0.1
+_LOOKS = int(TASK_LIMIT.total_seconds() / _BETWEEN_LOOKS_S)
+"""How often it is looked whether a workflow task goes on that began before a message came: none
+lasts longer, also where its worker was killed.
+"""
 
 BatchWish = Literal["pause", "resume", "withdraw_all"]
 """What a batch may be asked of all its jobs: the signals of its workflow."""
@@ -171,19 +180,23 @@ async def _ends(control: Control, key: JobKey) -> bool:
     sent is sent.
     """
     for _ in range(_LOOKS):
-        try:
+        with suppress(RPCError):
             told = await describe(control.client, job_workflow_id(key))
-        except RPCError:
-            return False
-        if told is None or told.status is not WorkflowExecutionStatus.RUNNING:
-            return True
-        raw = told.raw_description
-        if any(one.activity_id == END for one in raw.pending_activities):
-            return True
-        # What comes during a task is heard in the next one, and this one may tell the end.
-        if raw.pending_workflow_task.state != _STARTED:
-            return False
+            if told is None or told.status is not WorkflowExecutionStatus.RUNNING:
+                return True
+            # What comes during a task is heard in the next one, and this one may tell the end.
+            if told.raw_description.pending_workflow_task.state != _STARTED:
+                return await _has_told_its_end(control, told)
         await asyncio.sleep(_BETWEEN_LOOKS_S)
+    return False
+
+
+async def _has_told_its_end(control: Control, told: WorkflowExecutionDescription) -> bool:
+    """Whether the last activity that a job's run has asked for archives its end."""
+    run = WorkflowExecution(workflow_id=told.id, run_id=told.run_id)
+    async for event in backwards(control.client, run):
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            return event.activity_task_scheduled_event_attributes.activity_id == END
     return False
 
 
