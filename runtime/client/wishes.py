@@ -129,7 +129,7 @@ async def cancel(control: Control, key: JobKey) -> None:
     It ends as ``cancelled``.
 
     Raises:
-        NotFound: if the job does neither.
+        NotFound: if the job does neither, or its end is being archived.
     """
     if await waits(control, key):
         batch = control.client.get_workflow_handle(batch_workflow_id(key.batch))
@@ -139,6 +139,9 @@ async def cancel(control: Control, key: JobKey) -> None:
     if await control.outcome(key) is not None:
         raise await _does_not_run(control, key)
     try:
+        told = await describe(control.client, job_workflow_id(key))
+        if told is not None and await _has_told_its_end(control, told):
+            raise NotFound(f"job {key} ends already: its end is being archived")
         await _job(control, key).cancel()
     except RPCError as error:
         raise await _not_running(control, key, error) from error

@@ -16,7 +16,7 @@ from runtime.base.errors import NotFound
 from runtime.base.spec.models import Budget
 from runtime.base.values import JobKey, Usage
 from runtime.client.control import Control
-from runtime.client.wishes import send
+from runtime.client.wishes import cancel, send
 from runtime.job.stops import JobStatus
 from tests.eventually import SECONDS, eventually, until_phase
 from tests.held_store import HeldStore
@@ -191,7 +191,7 @@ async def test_a_cancel_that_comes_at_the_end_loses_nothing(stage: Stage) -> Non
     assert end is not None and (outcome.status, end.result) == (JobStatus.SUCCEEDED, 1)
 
 
-async def test_who_sends_a_message_at_the_end_is_told_that_nobody_reads_it(
+async def test_who_wants_something_of_a_job_at_its_end_is_told_that_it_is_too_late(
     stage: Stage,
 ) -> None:
     """What the end counts has been told to the archive by then."""
@@ -201,6 +201,9 @@ async def test_who_sends_a_message_at_the_end_is_told_that_nobody_reads_it(
         control = Control(stage.client, stage.store)
         with pytest.raises(NotFound, match="ends: it reads no message any more"):
             await send(control, JobKey(batch=stage.batch, job=spec.id), "be brief")
+        # Nor can it be cancelled: it ends as it does.
+        with pytest.raises(NotFound, match="ends already"):
+            await cancel(control, JobKey(batch=stage.batch, job=spec.id))
         store.let_go.set()
         outcome = await handle.result()
     end = stage.archive(spec).end(outcome.run)
