@@ -14,11 +14,17 @@ from runtime.archive.forgetting import forgettings
 from runtime.archive.job import JobArchive
 from runtime.base.spec.models import CondenserSpec
 from runtime.job.stops import JobStatus
+from tests.replay.replays import fill_runs
 from tests.replay.timelines import archive_of, replay_runs, sound, timeline
 from tests.reset_by_hand import reset_by_hand
 from tests.workflow.stage import Stage
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+LIMIT = timedelta(seconds=10)
+"""Of a workflow task."""
+FILLS_MS = 100
+"""What fills a run: a few turns on any machine, so that summaries are of several runs."""
 
 CONDENSER = (CondenserSpec(kind="summary", max_size=12),)
 TURNS = 20
@@ -53,13 +59,19 @@ def _forgotten(archive: JobArchive, run: str) -> list[dict[str, Any]]:
     ]
 
 
-async def test_condensations_are_the_same_in_many_runs(stage: Stage) -> None:
+async def test_condensations_are_the_same_in_many_runs(
+    # First, so that histories are replayed with the same figure.
+    monkeypatch: pytest.MonkeyPatch,
+    stage: Stage,
+) -> None:
     """The next run has the View and its summaries, condenses at the same turns, and shows the same
     prompts.
     """
+    fill_runs(monkeypatch, FILLS_MS, LIMIT)
     model = _policy(stage)
     one, many = (stage.spec(model, id=name, condenser=CONDENSER) for name in ("one", "many"))
-    handles = [await stage.start(one), await stage.start(many, timedelta(seconds=2))]
+    # The one's run is filled by sixty times as much.
+    handles = [await stage.start(one, 60 * LIMIT), await stage.start(many, LIMIT)]
     whole, parts = await asyncio.gather(*(handle.result() for handle in handles))
     assert (whole.status, parts.status) == (JobStatus.SUCCEEDED, JobStatus.SUCCEEDED)
     first, second = archive_of(stage, "one"), archive_of(stage, "many")
