@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from runtime.base.errors import InputError
+from runtime.base.installation import installing
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -31,8 +32,7 @@ _ends: set[Callable[[], None]] = set()
 
 _TRACES_PATH = "/v1/traces"
 
-_INSTALL = "in Holdfast's source tree: pip install -c requirements.lock -e '.[traces]'"
-"""Not by its name: what the package index has under that is another program."""
+_INSTALL = installing("traces")
 
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:]+\]|[0-9.]+):(?P<port>[0-9]{1,5})")
 _MOST_PORT = 65_535

@@ -19,6 +19,7 @@ from runtime.archive.signing import SIGNING_KEY, fingerprint, signer_of
 from runtime.base.disk_room import Room, room_on
 from runtime.base.errors import InputError
 from runtime.base.home import Home
+from runtime.base.installation import installing
 from runtime.base.kept_bytes import KEPT_BYTES, kept_bytes
 from runtime.base.owners import is_another_users
 from runtime.base.plurals import counted
@@ -44,8 +45,7 @@ TOO_LITTLE_BYTES = 256 << 20
 TOO_FEW_FILES = 1_000
 """Files that a disk can still hold, with which no batch should begin."""
 
-_INSTALL = "in Holdfast's source tree: pip install -c requirements.lock -e ."
-"""Not by its name: what the package index has under that is another program."""
+_INSTALL = installing()
 
 
 def packages() -> Finding:
