@@ -135,12 +135,12 @@ async def cancel(control: Control, key: JobKey) -> None:
         batch = control.client.get_workflow_handle(batch_workflow_id(key.batch))
         await batch.signal("withdraw", Note.of(key.job))
         return
+    newest = await control.newest(key)
     # The server accepts the cancellation of a run that has ended, and does nothing.
-    if await control.outcome(key) is not None:
+    if newest is not None and newest.status is not WorkflowExecutionStatus.RUNNING:
         raise await _does_not_run(control, key)
     try:
-        told = await describe(control.client, job_workflow_id(key))
-        if told is not None and await _has_told_its_end(control, told):
+        if newest is not None and await _has_told_its_end(control, newest):
             raise NotFound(f"job {key} ends already: its end is being archived")
         await _job(control, key).cancel()
     except RPCError as error:
