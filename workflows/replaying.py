@@ -215,20 +215,16 @@ class Replaying:
         """
         return self._restoring and self._moment.answers.record is not None
 
-    @property
-    def to_restore(self) -> dict[str, Any] | None:
-        """What the statement under way is to come to, if it is restored."""
-        record = self._moment.answers.record
-        whole = self.restores and not self._goes_on_with(self._moment.job.turn)
-        return record.execution if record is not None and whole else None
-
     def is_as_recorded(self, statement: JobStatement) -> bool:
         """Whether a statement that has ended is not restored, or came to what it is to."""
-        expected, moment = self.to_restore, self._moment
-        if expected is None:
+        moment, record = self._moment, self._moment.answers.record
+        turn = moment.job.turn
+        if record is None or not self._restoring or self._goes_on_with(turn):
+            return True
+        if record.execution is None:
             return True
         execution, _ = statement.close(moment.now)
-        return not compare_executions(moment.job.turn, expected, execution.archived())
+        return not compare_executions(turn, record.execution, execution.archived())
 
     def compare(self) -> None:
         """Compare the statement with its record, unless it is an edited one.
