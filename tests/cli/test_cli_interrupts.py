@@ -237,9 +237,9 @@ def test_a_job_that_was_taken_back_is_not_done_by_its_run_before(cli: CommandLin
     assert cli("pause", "back/a").code == 0
     process = cli.start("run", file)
     assert process.stdout is not None
-    begun, paused = islice(process.stdout, 2)
-    assert "1 resumed at turn 1" in begun
-    assert "paused by a user" in paused
+    assert "1 resumed at turn 1" in process.stdout.readline()
+    # Behind the lines that tell how the job comes there, if there are any.
+    assert any("paused by a user" in line for line in process.stdout)
     process.send_signal(signal.SIGINT)
     done = cli.finished(process)
     *_, counted, told = done.out.splitlines()
