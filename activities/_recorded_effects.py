@@ -14,7 +14,7 @@ from activities.record import EffectName
 from runtime.archive.job import JobArchive
 from runtime.archive.recorded import recorded_effect
 from runtime.archive.stores import ObjectStore
-from runtime.base.effect_numbers import WAIT_EFFECTS
+from runtime.base.effect_numbers import WAIT_EFFECTS, is_of_statement
 from runtime.base.values import JobKey
 from runtime.context.sources import ReadRequest, ReadResult, ReadStatus
 
@@ -24,15 +24,24 @@ Address = tuple[str, int, int]
 """A run, a turn of it, and the number of an effect."""
 
 
+def value_in_record(
+    store: ObjectStore, effect: EffectName, turn: int, number: int
+) -> dict[str, Any] | None:
+    """The result that a record has of effect ``number`` of the turn; None if it has none."""
+    if effect.missing:
+        return None
+    source = effect.source
+    return recorded_effect(JobArchive.of(store, source), source.run, turn, number)
+
+
 def recorded_value(
     store: ObjectStore, effect: EffectName, archive: JobArchive, address: Address
 ) -> dict[str, Any] | None:
     """An effect's result from a record, kept in ``archive`` under ``address`` too if it should be;
     None if there is none.
     """
-    source = effect.source
     _, turn, number = address
-    value = recorded_effect(JobArchive.of(store, source), source.run, turn, number)
+    value = value_in_record(store, effect, turn, number)
     if value is not None and effect.kept:
         archive.write_effect(*address, value)
     return value
@@ -68,7 +77,8 @@ class ReadEffects:
             # By node: a record may have fewer readings than are asked for.
             known = {result.obj_id: result for result in results}
             answers = (
-                (known.get(request.obj_id) or _not_recorded(request)) for request in batch.requests
+                (known.get(request.obj_id) or _not_recorded(request, batch.effect))
+                for request in batch.requests
             )
             return ReadBatchResult(
                 results=tuple(answer for answer in answers if answer is not None)
@@ -115,13 +125,14 @@ class ReadEffects:
         return JobArchive.of(store, key), (run, asked.turn, asked.effect)
 
 
-def _not_recorded(request: ReadRequest) -> ReadResult | None:
-    """The reading that a record has nothing of: none, if the node shows something already.
+def _not_recorded(request: ReadRequest, effect: int) -> ReadResult | None:
+    """The reading that a record has nothing of: none, if the node shows something already, and no
+    statement asked for it.
 
     Then a tick found nothing new, or did not look. The node stays due, so that it is read whenever
     the recorded job read it.
     """
-    if request.known is not None:
+    if request.known is not None and not is_of_statement(effect):
         return None
     return ReadResult(
         obj_id=request.obj_id,

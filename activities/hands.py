@@ -22,7 +22,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities._once import in_archive
-from activities._recorded_effects import NOT_RECORDED, Address
+from activities._recorded_effects import NOT_RECORDED, Address, value_in_record
 from activities.approvals import keep_decision, rejected
 from activities.commands import Commands, Ran
 from activities.contracts import (
@@ -37,7 +37,7 @@ from activities.setups import Setups, masked_log
 from activities.versions import Versions
 from activities.workspace_tools import WorkspaceTools
 from runtime.archive.job import JobArchive
-from runtime.archive.recorded import recorded_effect, recorded_stream
+from runtime.archive.recorded import recorded_stream
 from runtime.archive.stores import ObjectStore
 from runtime.archive.trees import tree_key
 from runtime.archive.workspaces import OPENING, opening_of, version_after
@@ -162,15 +162,15 @@ class HandsActivities:
         self, change: WorkspaceChange, effect: EffectName, archive: JobArchive, address: Address
     ) -> WorkspaceChanged:
         """What the record has of the effect, kept with all that its command printed."""
-        source = JobArchive.of(self._store, effect.source)
-        place = effect.source.run, change.turn, change.effect
-        value = recorded_effect(source, *place)
+        value = value_in_record(self._store, effect, change.turn, change.effect)
         if value is None:
             return WorkspaceChanged(
                 version=change.held.version, error_type="RuntimeError", error_message=NOT_RECORDED
             )
         changed = WorkspaceChanged.model_validate(value)
         if effect.kept:
+            source = JobArchive.of(self._store, effect.source)
+            place = effect.source.run, change.turn, change.effect
             streams = ("stdout", "stderr") if change.operation == "sh" else ()
             texts = {name: recorded_stream(source, *place, name) for name in streams}
             archive.write_effect(*address, value, _uses(changed), texts)

@@ -96,10 +96,13 @@ class ReplayOrder(RecordValue):
 
 
 class EffectName(RecordValue):
-    """One effect of a record. ``kept``: its result is archived in the new run too."""
+    """One effect of a record. ``kept``: its result is archived in the new run too. ``missing``: the
+    record has another call there, and so no result of the one that is asked for.
+    """
 
     source: RunName
     kept: bool = True
+    missing: bool = False
 
 
 class ReplySource(RecordValue):

@@ -26,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.context.interim import Interim
     from runtime.context.sub_job_end import SubJobEnd
     from runtime.interpreter.executions import ExceptionInfo
+    from runtime.interpreter.host import Effect
     from runtime.interpreter.objections import is_refusal
     from runtime.interpreter.run import Verdict, VerdictStatus
     from runtime.interpreter.verdicts import Checked, ended_by
@@ -105,6 +106,10 @@ class Live:
         ran = bool(self.execution.get("effects")) or not is_refusal(exception)
         return Verdict(checked=Checked.REFUSED, refusal=None if ran else exception)
 
+    def effect_for(self, effect: Effect, number: int) -> EffectName | None:
+        """Where effect ``number`` of the turn's statement is answered from; None for the world."""
+        return self.effect
+
     def tick_at(self, now: float) -> float:
         """The time at which the turn's tick stands."""
         return now
@@ -168,6 +173,16 @@ class Recorded(Live):
     def clock(self, reply: TurnReply, now: float) -> float:
         """The record's, if it answers for the world."""
         return self.record.at if self._answers else super().clock(reply, now)
+
+    def effect_for(self, effect: Effect, number: int) -> EffectName | None:
+        """By its number, where the record has the same call there."""
+        if self.effect is None or self.record.execution is None:
+            return self.effect
+        effects = self.record.execution.get("effects", ())
+        told = effects[number] if number < len(effects) else {}
+        if (told.get("name"), told.get("request_digest")) == (effect.name, effect.digest):
+            return self.effect
+        return self.effect.model_copy(update={"missing": True})
 
     def tick_at(self, now: float) -> float:
         """The record's, if it answers for the world and its tick looked at the time."""

@@ -78,6 +78,7 @@ class Effects:
         if somebody told. ``decision`` is a person's on the call that it is.
         """
         request, place = effect.request, self._place(turn, number)
+        place["recorded"] = self.moment.answers.effect_for(effect, number)
         if decision is not None:
             place["decision"] = decision
             if decision.arguments is not None:

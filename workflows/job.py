@@ -21,7 +21,6 @@ with workflow.unsafe.imports_passed_through():
     from runtime.history.events import RequestSource
     from runtime.interpreter.dialect import Dialect
     from runtime.interpreter.host import Answer, Effect, EffectKind
-    from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.job import Job
     from runtime.job.phases import Phase
     from runtime.job.purse import Granted
@@ -393,7 +392,7 @@ class JobWorkflow(Ordered):
             number = len(statement.effects)
             decision = await self.approved(effect, number)
             performed = (
-                self.spawn(effect.request, number)
+                self.spawn(effect, number)
                 if effect.kind is EffectKind.SPAWN
                 else self.effects.perform(effect, self.job.turn, number, decision)
             )
@@ -402,11 +401,11 @@ class JobWorkflow(Ordered):
             live = self.moment.answers.effect is None
             answer = statement.answered(effect, result, worked if live else None)
 
-    async def spawn(self, request: SpawnRequest, number: int) -> tuple[Spawned, float]:
+    async def spawn(self, effect: Effect, number: int) -> tuple[Spawned, float]:
         """Start a sub-job, with what no summary holds that is written in the background."""
-        if not self.job.ledger.can_lend(request.lent):
+        if not self.job.ledger.can_lend(effect.request.lent):
             await self.preparing.released()
-        return await self.sub_jobs.start(request, self.job.turn, number)
+        return await self.sub_jobs.start(effect, self.job.turn, number)
 
     async def approved(self, effect: Effect, number: int) -> Decision | None:
         """A person's decision on a call, if one is asked about it: the statement waits as long."""

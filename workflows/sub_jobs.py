@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from runtime.base.workflow_ids import effect_activity_id, job_workflow_id
     from runtime.context.sub_job_end import SubJobEnd
     from runtime.context.sub_jobs import name_of as sub_job_name
+    from runtime.interpreter.host import Effect
     from runtime.interpreter.spawning import SpawnRequest
     from runtime.job.purse import covers, in_words
     from runtime.job.sub_jobs import SubJob
@@ -98,8 +99,9 @@ class SubJobs:
         taken, self.inbox = self._moment.answers.ended(self.inbox)
         return taken
 
-    async def start(self, request: SpawnRequest, turn: int, number: int) -> tuple[Spawned, float]:
+    async def start(self, effect: Effect, turn: int, number: int) -> tuple[Spawned, float]:
         """The sub-job that effect ``number`` of the turn's statement asks for."""
+        request: SpawnRequest = effect.request
         refused = await self._refused(request.lent, turn)
         key = self._order.key
         child = JobKey(batch=key.batch, job=name_of(self._order, request))
@@ -114,7 +116,7 @@ class SubJobs:
                 queue=workflow.info().task_queue,
                 order=order.model_dump(mode="json"),
                 refused=refused,
-                recorded=self._moment.answers.effect,
+                recorded=self._moment.answers.effect_for(effect, number),
             ),
             Spawned,
             id=effect_activity_id(turn, number),

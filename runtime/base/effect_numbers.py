@@ -34,6 +34,11 @@ def prepared_effect(preparation: int) -> int:
     return PREPARED_EFFECTS + preparation % _PREPARED
 
 
+def is_of_statement(effect: int) -> bool:
+    """Whether an effect of that number is one that a statement asked for."""
+    return effect < HANDED_PATCH
+
+
 def number_of(effect: int) -> int:
     """Which preparation an effect is of; 0 for ``UNWRITTEN``, which tells of none."""
     return max(effect - PREPARED_EFFECTS, 0)

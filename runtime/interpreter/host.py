@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from runtime.base.digests import digest_of
+
 
 @dataclass(frozen=True)
 class ReturnValue:
@@ -56,6 +58,11 @@ class Effect:
     name: str
     request: Any
     call: Any = None
+
+    @property
+    def digest(self) -> str:
+        """The digest of the question."""
+        return digest_of(self.request.model_dump(mode="json"))
 
 
 Answer = ReturnValue | Failure | NotHandled

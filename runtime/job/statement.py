@@ -136,7 +136,7 @@ class JobStatement:
             EffectInfo(
                 kind=effect.kind,
                 name=effect.name,
-                request_digest=digest_of(effect.request.model_dump(mode="json")),
+                request_digest=effect.digest,
                 result_digest=digest_of(told),
                 error=getattr(result, "error_type", None),
                 path=None if path is None else path[:PATH_CHARS],

@@ -15,10 +15,12 @@ from runtime.archive.forms import Capture
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.errors import InputError, NotFound
-from runtime.base.spec.models import ModelSettings, Spawn
+from runtime.base.spec.models import ModelSettings, Spawn, Writable
 from runtime.base.values import JobKey
 from runtime.client.resets import outcome_of_reset
+from runtime.job.divergence import Aspect
 from runtime.job.stops import JobStatus
+from runtime.tools.host import describe_tool
 from tests.eventually import forgotten
 from tests.replay.replays import fork_job, reexecution, replayed, rerun, reset_job
 from tests.replay.timelines import archive_of, came_to, replay_runs, sound, timeline
@@ -26,6 +28,8 @@ from tests.workflow.stage import Stage, activities_of
 from workflows.messages import JobOutcome
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+
+TOOL = "from holdfast import tool\n\n\n@tool()\ndef told(n: int) -> int:\n    return n\n"
 
 TURNS = 70
 """Past the first checkpoint, at turn 64, and through a continue-as-new."""
@@ -234,6 +238,72 @@ async def test_a_fork_of_a_job_of_before_has_what_its_statements_came_to(
     # The class is of before, what is rounded is rounded by today's rules.
     assert told.result == ["true", "x = 1\n", 2.67]
     assert sound(other)
+
+
+async def test_a_fork_of_a_job_of_before_asks_for_what_its_statements_asked_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where today's rules would have one ask for something of another kind."""
+    statements = [
+        "n = 1",
+        "a = view('a.py') if round(2.675, 2) == 2.67 else open('a.py').read()",
+        "finish(a)",
+    ]
+    (stage.workspace / "a.py").write_text("x = 1\n")
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        outcome, _ = await stage.run(statements, id="job")
+    source = RunName(batch=stage.batch, job="job", run=outcome.run)
+    made = await fork_job(stage, source, 3, "other", rerun(stage, "job", outcome.run, 3))
+    forked, other = await outcome_of_reset(stage.client, made), archive_of(stage, "other")
+    assert (forked.status, forked.reason, forked.turns) == (JobStatus.SUCCEEDED, "finished", 3)
+    told = other.end(forked.run)
+    assert told is not None and told.result == "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "view('a.py', tokens=50).text",
+        "first.Refresh()",
+        "open('b.py').read()",
+        "open('b.py', 'w').write('')",
+        "told(1)",
+        "spawn('Go.')",
+    ],
+)
+async def test_a_call_that_a_frozen_record_has_not_gets_no_result(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Not that of the call which the record has in its place: by today's rules a job of before
+    makes another.
+    """
+    (stage.workspace / "a.py").write_text("x = 1\n")
+    (stage.workspace / "b.py").write_text("x = 2\n")
+    (stage.path / "other_tools.py").write_text(TOOL)
+    statements = [
+        "first = view('a.py', tokens=100)",
+        f"try:\n    got = str({call}) if round(2.675, 2) == 2.67 else open('a.py').read()\n"
+        "except RuntimeError as error:\n    got = str(error)",
+        "finish(got)",
+    ]
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        outcome, _ = await stage.run(
+            statements,
+            id="job",
+            tools=(describe_tool("other_tools:told", str(stage.path)),),
+            writable=Writable(sandbox="none"),
+            spawn=Spawn(model=ModelSettings(name=stage.script(["finish('went')"]))),
+        )
+    order = reexecution(stage, "job", outcome.run, 2, frozen=True)
+    source = RunName(batch=stage.batch, job="job", run=outcome.run)
+    forked = await outcome_of_reset(stage.client, await fork_job(stage, source, 2, "other", order))
+    other = archive_of(stage, "other")
+    told = other.end(forked.run)
+    assert told is not None and sound(other)
+    assert told.result == "the record has no result for this call, and a frozen replay makes none"
+    assert next(one.aspect for one in divergences(other, forked.run)) is Aspect.EFFECT_CALL
 
 
 async def test_a_fork_of_a_job_of_before_has_what_its_statements_started(
