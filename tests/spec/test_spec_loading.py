@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.base.errors import InputError
 from runtime.base.spec.models import BatchSpec, Budget, JobSpec, ModelSettings, ToolSpec
 from runtime.jobsfile.load import load_jobs_file
 
@@ -234,3 +235,13 @@ def test_a_models_price(load: Load, written: str, price: dict[str, float] | None
     )
     wanted = price or {"input": 1.0, "output": 2.0, "cache_read": 0.1, "cache_write": 1.25}
     assert batch.jobs[0].model.options == {"price": wanted}
+
+
+def test_paths_below_a_directory_without_utf8_are_named(tmp_path: Path) -> None:
+    """They go into what is sent to Temporal, which has none such: nothing is started."""
+    directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"))
+    directory.mkdir()
+    file = directory / "jobs.yaml"
+    file.write_text("batch: b\njobs:\n- {id: a, goal: g, workspace: ., model: openai/x}\n")
+    with pytest.raises(InputError, match=r"3: jobs\[0\]\.workspace: expected a path that is UTF-8"):
+        load_jobs_file(file)

@@ -6,6 +6,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from runtime.base.characters import is_unicode
 from runtime.base.errors import InputError
 from runtime.base.places import expanded, is_file
 from runtime.base.quoted import shown
@@ -31,7 +32,7 @@ class Disk:
         self._is_file = lru_cache(REMEMBERED)(is_file)
 
     def path(self, text: str, at: Location) -> str:
-        """``text`` as an absolute path; what is none is noted.
+        """``text`` as an absolute path; what is none, or has no UTF-8, is noted.
 
         Links stay links, so a workspace may be moved by re-pointing one.
         """
@@ -40,7 +41,10 @@ class Disk:
         except InputError as error:
             self._problems.add(at, str(error))
             path = Path()
-        return os.path.normpath(self.directory / path)
+        absolute = os.path.normpath(self.directory / path)
+        if not is_unicode(absolute):
+            self._problems.add(at, f"expected a path that is UTF-8, got {shown(absolute)}")
+        return absolute
 
     def is_script(self, path: str) -> bool:
         """Whether there is a file at ``path``."""
