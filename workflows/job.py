@@ -53,6 +53,7 @@ with workflow.unsafe.imports_passed_through():
         EARLIER,
         EXACT,
         PACED,
+        RESTS,
         TICKED,
         UNREAD,
         dialect,
@@ -432,6 +433,8 @@ class JobWorkflow(Ordered):
             self.visible.phase = Phase.GRANT
             await self.slices.granted(self.job.turn)
             stop = await self.replaying.stop_behind_a_wait()
+            if patched(RESTS):
+                stop = stop or await self.rest()
         if stop is None:
             await self.slices.ahead(self.job.turn)
         if stop is not None or self.job.sleeping.state is None:

@@ -124,9 +124,14 @@ BEHIND_SIGNALS = "no-signal-alone-begins-a-turn"
 AS_IT_WAS = "a-record-is-restored-by-its-own-rules"
 """A turn that is restored is executed by the rules of statements that its record went by."""
 
+RESTS = "a-job-that-waits-for-a-slice-may-be-paused"
+"""A job that was paused while it waited for a slice of its batch's budget begins no turn when it
+has one.
+"""
+
 AT_START = (
-    *(AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS, ASKED),
-    *(NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL),
+    *(RESTS, AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS),
+    *(ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL),
     *(OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for

@@ -5,28 +5,40 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from stage import Stage, replayer
+from temporalio.client import WorkflowHandle
 
 from runtime.base.spec.models import Amount, BatchBudget, Budget, Retry
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
+from runtime.client.own_runs import describe
 from runtime.job.purse import Ask
 from runtime.job.stops import Cause, JobStatus
-from tests.eventually import SECONDS, until_phase, until_turn
+from tests.eventually import SECONDS, eventually, until_phase, until_turn
 from tests.servers.openai_server import OpenAIProtocol
 from tests.servers.provider_server import ProviderServer
 from workflows import slices
 from workflows.batch import BatchWorkflow
 from workflows.granting import Granting
 from workflows.job import JobWorkflow
-from workflows.messages import JobOutcome, Note
+from workflows.messages import JobOutcome, Note, Submission
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 
 PRICE = {"input": 10, "output": 10}
 """US dollars per million tokens."""
+
+
+async def until_begun(stage: Stage, job: WorkflowHandle[Any, Any]) -> None:
+    """Wait until a batch has started a job."""
+
+    async def there() -> bool:
+        return await describe(stage.client, job.id) is not None
+
+    await eventually(there, f"{job.id} has begun")
 
 
 async def test_a_paused_job_begins_no_turn_until_it_is_resumed(stage: Stage) -> None:
@@ -45,6 +57,48 @@ async def test_a_paused_job_begins_no_turn_until_it_is_resumed(stage: Stage) -> 
     await until_turn(handle, 2)
     outcome = await handle.result()
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 3)
+
+
+async def test_a_job_that_is_paused_while_it_waits_for_a_slice_begins_no_turn(
+    stage: Stage,
+) -> None:
+    """The slice that it is granted meanwhile is for when it is resumed."""
+    orders = (
+        stage.order([{"code": "finish(1)", "delay": 3600.0}], id="other"),
+        stage.order(["x = 1", "finish(x)"], id="a"),
+    )
+    batch = await stage.submit(*orders, concurrency=2, budget=BatchBudget(turns=2))
+    job = stage.client.get_workflow_handle(job_workflow_id(orders[1].key), result_type=JobOutcome)
+    await until_begun(stage, job)
+    await until_phase(job, "waiting for a slice of the batch's budget")
+    await job.signal(JobWorkflow.pause, Note.of())
+    larger = Submission(jobs=(), concurrency=2, budget=BatchBudget(turns=100))
+    await batch.execute_update(BatchWorkflow.submit, larger)
+    await until_phase(job, "paused")
+    assert (await job.query(JobWorkflow.progress)).turn == 1
+    await job.signal(JobWorkflow.resume, Note.of())
+    outcome = await asyncio.wait_for(job.result(), SECONDS)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 2)
+    await batch.signal(BatchWorkflow.withdraw, Note.of("other"))
+    await batch.result()
+    await replayer().replay_workflow(await job.fetch_history())
+
+
+async def test_a_kind_that_a_batchs_budget_bounds_no_more_holds_no_job_up(stage: Stage) -> None:
+    """A job that began with slices of it goes on, and asks for no more of it."""
+    order = stage.order(["wait(600)", *["x = 1"] * 3, "finish(x)"], id="a")
+    # Its first slice is one turn.
+    batch = await stage.submit(order, concurrency=2, budget=BatchBudget(turns=8, usd=100.0))
+    job = stage.client.get_workflow_handle(job_workflow_id(order.key), result_type=JobOutcome)
+    await until_begun(stage, job)
+    await until_phase(job, "asleep")
+    other = Submission(jobs=(), concurrency=2, budget=BatchBudget(usd=100.0))
+    await batch.execute_update(BatchWorkflow.submit, other)
+    await job.signal(JobWorkflow.message, Note.of("Wake up."))
+    outcome = await asyncio.wait_for(job.result(), 30)
+    assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 5)
+    await batch.result()
+    await replayer().replay_workflow(await job.fetch_history())
 
 
 async def test_a_batch_spends_no_more_than_its_budget(stage: Stage) -> None:
