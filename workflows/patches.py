@@ -129,10 +129,15 @@ RESTS = "a-job-that-waits-for-a-slice-may-be-paused"
 has one.
 """
 
+FREED = "what-a-batch-bounds-no-more-is-unbounded"
+"""A job that began with a slice of a kind that its batch's budget bounds no more asks for no more
+of it.
+"""
+
 AT_START = (
-    *(RESTS, AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED, OUTLASTS),
-    *(ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD, FAITHFUL),
-    *(OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(FREED, RESTS, AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED),
+    *(OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD),
+    *(FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.

@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.limits import sooner
     from workflows.messages import JobOrder
     from workflows.moment import Moment, arrival
-    from workflows.patches import IN_VAIN, patched
+    from workflows.patches import FREED, IN_VAIN, patched
 
 ASKED_AGAIN = "slice-asked-again"
 """The patch since which a job asks again for a slice of which it has heard nothing for long."""
@@ -78,7 +78,7 @@ class Slices:
                 continue
             self._asked, self._wish = False, ""
             self._heard += 1
-            self._ledger.answered(answer)
+            self._ledger.answered(answer, frees=patched(FREED))
         self.arrived = []
 
     @property

@@ -11,7 +11,7 @@ from runtime.base.durations import format_duration
 from runtime.base.plurals import counted
 from runtime.base.spec.models import Amount, Budget
 from runtime.base.values import Failed, Usage, Value
-from runtime.job.purse import NOTHING, Granted, covers, is_spent, minus, plus
+from runtime.job.purse import NOTHING, Granted, covers, is_spent, minus, plus, within
 from runtime.job.results import Spending
 from runtime.job.stops import JobStatus, Stop
 from runtime.job.sub_jobs import SubJob, SubJobs, lendable
@@ -241,12 +241,15 @@ class Ledger:
             return None
         return minus(Amount(turns=max(call.turns or 0, 1), tokens=call.tokens, usd=call.usd), left)
 
-    def answered(self, answer: Granted) -> None:
-        """Take the batch's answer to a wish for more."""
+    def answered(self, answer: Granted, *, frees: bool = True) -> None:
+        """Take the batch's answer to a wish for more. ``frees``: what it bounds no more may be
+        spent from now on.
+        """
         if answer.slice is None:
             self.refused = answer.reason
         elif self.granted is not None:
-            self.granted = plus(self.granted, answer.slice)
+            before = within(self.granted, answer.slice) if frees else self.granted
+            self.granted = plus(before, answer.slice)
 
     def work(self, seconds: float) -> None:
         """Book time that somebody worked for the job, or that it asked to let pass.

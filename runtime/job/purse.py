@@ -40,6 +40,11 @@ def minus(one: Amount, other: Amount) -> Amount:
     return _each(lambda a, b: max(a - b, 0), one, other)
 
 
+def within(one: Amount, other: Amount) -> Amount:
+    """``one`` in the kinds that are bounded in ``other``; the rest is unbounded."""
+    return Amount(**{kind: getattr(one, kind) for kind in _bounded(other)})
+
+
 def covers(one: Amount, other: Amount) -> bool:
     """Whether ``one`` is as much as ``other``, in each kind."""
     return all(

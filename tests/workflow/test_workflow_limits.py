@@ -95,7 +95,7 @@ async def test_a_kind_that_a_batchs_budget_bounds_no_more_holds_no_job_up(stage:
     other = Submission(jobs=(), concurrency=2, budget=BatchBudget(usd=100.0))
     await batch.execute_update(BatchWorkflow.submit, other)
     await job.signal(JobWorkflow.message, Note.of("Wake up."))
-    outcome = await asyncio.wait_for(job.result(), 30)
+    outcome = await asyncio.wait_for(job.result(), SECONDS)
     assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, 5)
     await batch.result()
     await replayer().replay_workflow(await job.fetch_history())
