@@ -134,10 +134,17 @@ FREED = "what-a-batch-bounds-no-more-is-unbounded"
 of it.
 """
 
+ON_ONE_LINE = "statements-may-have-functions-on-one-line"
+"""In a statement a generator function may stand on one line, or begin with what has a decorator,
+the parentheses of a class's bases may have a comment in them, and ``del`` takes out what has a
+tuple for its key.
+"""
+
 AT_START = (
-    *(FREED, RESTS, AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT, REGROUPED),
-    *(OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT, ALIKE, UNREAD),
-    *(FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE, PACED, EARLIER),
+    *(ON_ONE_LINE, FREED, RESTS, AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT),
+    *(REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT),
+    *(ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE),
+    *(PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
@@ -191,6 +198,8 @@ def patched(patch: str) -> bool:
 
 def dialect() -> Dialect:
     """By which rules the run's statements are lowered and told of."""
+    if patched(ON_ONE_LINE):
+        return Dialect.ON_ONE_LINE
     if patched(LAID_OUT):
         return Dialect.LAID_OUT
     if patched(ALIKE):

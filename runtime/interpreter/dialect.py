@@ -14,4 +14,5 @@ class Dialect(IntEnum):
     FAITHFUL = 3
     ALIKE = 4
     LAID_OUT = 5
-    LATEST = LAID_OUT
+    ON_ONE_LINE = 6
+    LATEST = ON_ONE_LINE

@@ -127,8 +127,8 @@ class _Lowering(Imports, Classes):
             elif isinstance(target, ast.Subscript):
                 self.edit(at, self.text.start(target.value), f"{'; ' * (index > 0)}holdfast_del(")
                 self.visit(target.value)
-                self._subscript(target)
-                self.edit(self.text.end(target) - 1, self.text.end(target), ")")
+                closing = self._subscript(target)
+                self.edit(self.text.end(target) - 1, self.text.end(target), closing)
             at = self.text.end(target)
 
     def _in_parentheses(self, node: ast.Delete) -> bool:
@@ -139,7 +139,8 @@ class _Lowering(Imports, Classes):
             at = self.text.end(target)
         return False
 
-    def _subscript(self, target: ast.Subscript) -> None:
+    def _subscript(self, target: ast.Subscript) -> str:
+        """Make an argument of an item's key; what closes it, and the call."""
         key = target.slice
         if isinstance(key, ast.Slice):
             parts = [
@@ -150,9 +151,12 @@ class _Lowering(Imports, Classes):
                 self.text.end(target) - 1,
                 f", {_BUILT_IN}slice({', '.join(parts)})",
             )
-            return
-        self.edit(self.text.end(target.value), self.text.start(key), ", ")
+            return ")"
+        # A tuple has no parentheses there, and in a call its items would be arguments.
+        whole = isinstance(key, ast.Tuple) and self.dialect >= Dialect.ON_ONE_LINE
+        self.edit(self.text.end(target.value), self.text.start(key), ", (" if whole else ", ")
         self.visit(key)
+        return "))" if whole else ")"
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """An f-string is written anew if something inside is lowered: the parser's positions inside

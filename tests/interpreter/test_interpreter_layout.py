@@ -40,6 +40,44 @@ def made():
     return s.A
 print(Color.RED, repr(Color.BLUE), {Color.RED: 1}[Color(1)], made(), list(Color))
 """
+GENERATORS = """
+import functools
+from enum import Enum
+class Pairs:
+    def __init__(self, *items): self.items = items
+    def __iter__(self): yield from self.items; yield "end"  # of them
+def within():
+    def one(): yield 1
+    for x in one(): yield x
+    yield from (x for x in one())
+def spread(a,
+           b): yield a; yield b
+def decorated():
+    @ functools.lru_cache(maxsize=None)
+    # of its own
+    def inner(x): return x
+    yield inner(1)
+def classes():
+    class Kind(Enum):
+        A = 1
+    yield Kind.A
+print(list(Pairs(1, 2)), list(within()), list(spread(1, 2)), list(decorated()), list(classes()))
+"""
+KEYS = """
+d = {(1, "a"): 2, (3,): 4, ((5), 6): 7, 8: 9}
+del d[1, "a"], d[3,], d[8]
+del d[(5), 6  # of ] two )
+      ]
+print(d)
+"""
+BASES = """
+from enum import Enum
+class Color(
+    Enum,  # kinds: two (see #5): a
+):  # these: yes
+    RED = 1
+print(Color.RED)
+"""
 
 
 def spread(source: str) -> str:
@@ -75,10 +113,11 @@ def test_a_statement_is_lowered_alike_in_any_layout(snippet: Snippet) -> None:
         assert ast.dump(ast.parse(lower(other).source)) == lowered
 
 
-@pytest.mark.parametrize("source", [COMMENTED, ON_A_LINE])
+@pytest.mark.parametrize("source", [COMMENTED, ON_A_LINE, GENERATORS, KEYS, BASES])
 def test_a_layout_changes_nothing(source: str, workspace: Path) -> None:
-    """Comments with parentheses between a call's parts, operands in parentheses of their own, and
-    a class on one line whose name is a part of that word.
+    """Comments with parentheses between a call's parts, operands in parentheses of their own, a
+    class on one line whose name is a part of that word; generators on one line, or that begin with
+    what is decorated, keys without parentheses, and a comment with a colon among bases.
     """
     assert_prints_the_same(source, workspace)
 
@@ -95,3 +134,9 @@ def test_line_ends_in_a_text_are_pythons() -> None:
 def test_a_run_of_before_reads_what_it_read_then(source: str) -> None:
     """Its history has what came of it."""
     assert lower(source, dialect=Dialect.ALIKE).source != lower(source).source
+
+
+@pytest.mark.parametrize("source", [GENERATORS, KEYS, BASES])
+def test_a_run_of_before_goes_by_the_layouts_of_then(source: str) -> None:
+    """What came of them was a ``SyntaxError``, or something else than Python's."""
+    assert lower(source, dialect=Dialect.LAID_OUT).source != lower(source).source

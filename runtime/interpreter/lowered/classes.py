@@ -5,6 +5,7 @@ the interpreter does not call, or binds otherwise.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from runtime.interpreter import shape, stand_ins
@@ -13,6 +14,7 @@ from runtime.interpreter.lowered.conditions import Conditions
 from runtime.interpreter.lowered.functions import Functions
 
 _ENUM = "holdfast_enum"
+_COMMENT = re.compile("#.*")
 
 
 class Classes(Functions, Conditions):
@@ -27,7 +29,7 @@ class Classes(Functions, Conditions):
         kinds = [base for base in bases if base not in stand_ins.NO_BASES]
         wrapper = self._wrapper(node, kinds)
         if node.bases and not node.keywords and (not kinds or wrapper):
-            header = self.source.index(":", self.text.end(node.bases[-1]))
+            header = self._colon(self.text.end(node.bases[-1]))
             word = len("class") if self.dialect >= Dialect.LAID_OUT else 0
             opening = self.source.index(node.name, self.text.start(node) + word) + len(node.name)
             self.edit(opening, header, "")
@@ -53,6 +55,14 @@ class Classes(Functions, Conditions):
         at = self.text.end(node.body[-1])
         self.edit(at, at, "".join(f"\n{inner}{line}" for line in shown))
         self.edit(at, at, "".join(f"\n{self.text.indent(node)}{line}" for line in after))
+
+    def _colon(self, at: int) -> int:
+        """Where the first colon behind ``at`` is, but for those of comments."""
+        if self.dialect < Dialect.ON_ONE_LINE:
+            return self.source.index(":", at)
+        # No text stands there, so what # begins is a comment.
+        told = _COMMENT.sub(lambda comment: " " * len(comment[0]), self.source[at:])
+        return at + told.index(":")
 
     def _own_methods(self, node: ast.ClassDef) -> None:
         """Remember that a class has a truth, and refuse one that needs calls that nobody makes."""

@@ -28,15 +28,9 @@ class Functions(Edits):
             self.need(supplied.BUILT_INS)
         self._functions.append(collects)
         if collects:
-            first = node.body[0]
-            self._line_before(first, f"{generators.COLLECTED} = []")
-        self._all(node.body)
-        if collects:
-            # A body on its ``def``'s own line goes on there.
-            indent = self.text.indent(node.body[0]) if node.body[0].lineno != node.lineno else ""
-            joint = f"\n{indent}" if indent else "; "
-            at = self.text.end(node.body[-1])
-            self.edit(at, at, f"{joint}return {BUILT_IN}iter({generators.COLLECTED})")
+            self._collect_in(node)
+        else:
+            self._all(node.body)
         self._functions.pop()
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
@@ -79,10 +73,28 @@ class Functions(Edits):
         self.visit(value)
         self.edit(self.text.end(value), self.text.end(node), "))")
 
-    def _line_before(self, node: ast.stmt, text: str) -> None:
-        at = self.text.start(node)
-        self.edit(
-            at,
-            at,
-            f"{text}; " if self.text.indent(node) == "" else f"{text}\n{self.text.indent(node)}",
-        )
+    def _collect_in(self, node: ast.FunctionDef) -> None:
+        """Visit the body of a function that collects: what it gives is made first, and given at
+        last.
+        """
+        first, last = node.body[0], node.body[-1]
+        begin = f"{generators.COLLECTED} = []"
+        end = f"return {BUILT_IN}iter({generators.COLLECTED})"
+        at, behind = self.text.start(first), self.text.end(last)
+        if self.dialect < Dialect.ON_ONE_LINE:
+            indent = self.text.indent(first)
+            joint = f"\n{indent}" if indent else "; "
+            self.edit(at, at, begin + joint)
+            self._all(node.body)
+            self.edit(behind, behind, ("; " if first.lineno == node.lineno else joint) + end)
+            return
+        # What decorates a function belongs to it.
+        if decorators := getattr(first, "decorator_list", ()):
+            at = self.source.rindex("@", 0, self.text.start(decorators[0]))
+        self._all(node.body)
+        # A body on the line of its ``def`` goes on there.
+        before = self.source[:at].rpartition("\n")[2]
+        joint = "; " if before.strip() else f"\n{before}"
+        # Before what is put there for the first statement.
+        self.text.edit_before(at, begin + joint)
+        self.edit(behind, behind, joint + end)
