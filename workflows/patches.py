@@ -140,11 +140,16 @@ the parentheses of a class's bases may have a comment in them, and ``del`` takes
 tuple for its key.
 """
 
+ASKING = "statements-ask-values-as-python-does"
+"""In a statement ``hasattr`` knows the methods of built-in types, ``getattr`` gives none of them
+without a word, and ``any``, ``all`` and ``filter`` go by what an object says of its truth.
+"""
+
 AT_START = (
-    *(ON_ONE_LINE, FREED, RESTS, AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST, EACH_WAIT),
-    *(REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED, LAID_OUT),
-    *(ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES, STARTS_ONCE),
-    *(PACED, EARLIER),
+    *(ASKING, ON_ONE_LINE, FREED, RESTS, AS_IT_WAS, SLEPT_OUT, BEHIND_SIGNALS, GATED_FIRST),
+    *(EACH_WAIT, REGROUPED, OUTLASTS, ASKED, NOT_LENT, MARKS, NO_NEWS, IN_VAIN, GATED, TICKED),
+    *(LAID_OUT, ALIKE, UNREAD, FAITHFUL, OWN_ENDS, CENTS, NATURAL, SLEPT, EXACT, CUT, WRITES),
+    *(STARTS_ONCE, PACED, EARLIER),
 )
 """What a run asks for as it begins, the newest first: a new patch is added before the others, for
 which its mark stands too.
@@ -198,6 +203,8 @@ def patched(patch: str) -> bool:
 
 def dialect() -> Dialect:
     """By which rules the run's statements are lowered and told of."""
+    if patched(ASKING):
+        return Dialect.ASKING
     if patched(ON_ONE_LINE):
         return Dialect.ON_ONE_LINE
     if patched(LAID_OUT):

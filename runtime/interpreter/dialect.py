@@ -15,4 +15,5 @@ class Dialect(IntEnum):
     ALIKE = 4
     LAID_OUT = 5
     ON_ONE_LINE = 6
-    LATEST = ON_ONE_LINE
+    ASKING = 7
+    LATEST = ASKING

@@ -411,6 +411,10 @@ class _Lowering(Imports, Classes):
                 wanted = stand_ins.OPENS
             if self.natural:
                 wanted = self._natural_call(node, function.id) or wanted
+            if self.dialect >= Dialect.ASKING:
+                wanted = stand_ins.ASKING_CALLS.get(function.id, wanted)
+                if self.within.truths:
+                    wanted = stand_ins.TRUTH_CALLS.get(function.id, wanted)
         if self.within.lengths and isinstance(function, ast.Name) and function.id == "len":
             wanted = ("_len", "holdfast_len", frozenset())
         if id(node) in self._compared:

@@ -172,6 +172,19 @@ FUNCTION_CALLS = {
 keywords that ask for it, none if it always does.
 """
 
+ASKING_CALLS: dict[str, tuple[str, str, frozenset[str]]] = {
+    "hasattr": ("_has", "holdfast_hasattr", frozenset()),
+    "getattr": ("_has", "holdfast_getattr", frozenset()),
+}
+"""Those that a run by the patch ``ASKING`` has beside them."""
+
+TRUTH_CALLS: dict[str, tuple[str, str, frozenset[str]]] = {
+    "any": ("_truths", "holdfast_any", frozenset()),
+    "all": ("_truths", "holdfast_all", frozenset()),
+    "filter": ("_truths", "holdfast_true_filter", frozenset()),
+}
+"""And what it has where objects say themselves whether they are true."""
+
 BUILTINS = {"callable": ("_callable", "holdfast_callable"), "vars": ("_vars", "holdfast_vars")}
 ATTRIBUTES = {
     "parents": ("_paths", "holdfast_parents"),
