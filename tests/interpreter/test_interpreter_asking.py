@@ -46,6 +46,11 @@ except TypeError:
     print("two arguments")
 """
 OF_ITS_OWN = """
+class Match:
+    def __init__(self): self.home = 2
+print(hasattr(Match(), "home"), hasattr(Match(), "group"), getattr(Match(), "groups", "none"))
+class my_iterator: pass
+print(hasattr(my_iterator(), "__next__"))
 def hasattr(o, name): return "mine"
 print(hasattr("a", "upper"))
 """
