@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from activities._answer import Answer
 from runtime.base.tokens import encoding
 from runtime.base.values import Usage
+from runtime.projection.segments import thought_of
 
 
 def reply_tokens(answer: Answer, encoding_name: str) -> int:
     """What the reply counts in later prompts: its text, its calls and its thinking."""
     count = encoding(encoding_name).count
     calls = sum(count(call.name) + count(call.arguments) for call in answer.tool_calls)
-    return count(answer.text) + calls + sum(count(_thought(block)) for block in answer.thinking)
+    return count(answer.text) + calls + sum(count(thought_of(block)) for block in answer.thinking)
 
 
 def counted_usage(prompt: int, reply: int) -> Usage:
@@ -36,9 +35,3 @@ def at_least(usage: Usage, reply: int) -> Usage:
     if usage.completion >= reply:
         return usage
     return usage.model_copy(update={"completion": reply, "reported": False})
-
-
-def _thought(block: dict[str, Any]) -> str:
-    """The readable text of a thinking block, or of a reasoning item's summary."""
-    parts = [part for part in block.get("summary") or () if isinstance(part, dict)]
-    return "".join([str(block.get("thinking", "")), *(str(part.get("text", "")) for part in parts)])

@@ -5,6 +5,7 @@ there any more.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +16,13 @@ from runtime.archive.job import JobArchive
 from runtime.base.errors import NotFound
 from runtime.projection.segments import Segment, SegmentKind
 
+Wanted = Callable[[bytes], bool]
+"""Whether a segment is to be made of a line."""
+
 _NODE = "node:"
+_CALLS = b'"tool_calls":'
+_NEVER_ESCAPED = re.compile(r"[0-9A-Za-z _.,:;()\[\]{}*#-]+")
+"""Characters that models write into JSON as they are: some escape those of HTML, too."""
 _OF_NODES = frozenset({SegmentKind.VIEW, SegmentKind.GROUP, SegmentKind.NOTE})
 
 
@@ -33,7 +40,7 @@ def blame(
         standing.apply(last)
     check_reached(archive, run, turn, last)
     key = last.attempt if last is not None else ""
-    return why(blame_of(standing, key, _written(text)), text)
+    return why(blame_of(standing, key, _may_say(text)), text)
 
 
 def check_reached(archive: JobArchive, run: str, turn: int, last: LayoutChange | None) -> None:
@@ -43,9 +50,9 @@ def check_reached(archive: JobArchive, run: str, turn: int, last: LayoutChange |
         raise NotFound(f"the archive has no turn {turn} of run {run}")
 
 
-def blame_of(standing: Standing, key: str, written: bytes) -> tuple[Blame, ...]:
-    """The blame of the prompt that attempt ``key`` showed: of the lines that have ``written`` in
-    them, for making segments of all takes a good part of a walk's time.
+def blame_of(standing: Standing, key: str, wanted: Wanted) -> tuple[Blame, ...]:
+    """The blame of the prompt that attempt ``key`` showed: of the ``wanted`` lines, for making
+    segments of all takes a good part of a walk's time.
     """
     return tuple(
         Blame(
@@ -55,7 +62,7 @@ def blame_of(standing: Standing, key: str, written: bytes) -> tuple[Blame, ...]:
             standing.texts[line],
         )
         for position, line in enumerate(standing.lines)
-        if written in line
+        if wanted(line)
     )
 
 
@@ -85,7 +92,7 @@ def left(
         NotFound, ObjectCorrupt, ObjectMissing: if that prompt itself cannot be read.
     """
     return left_where(
-        archive, run, turn, lambda segment: says(segment, text), gaps, written=_written(text)
+        archive, run, turn, lambda segment: says(segment, text), gaps, wanted=_may_say(text)
     )
 
 
@@ -97,7 +104,7 @@ def left_nodes(archive: JobArchive, run: str, turn: int, gaps: list[Gap]) -> tup
     def shows_a_node(segment: Segment) -> bool:
         return segment.kind in _OF_NODES and segment.origin.startswith(_NODE)
 
-    return left_where(archive, run, turn, shows_a_node, gaps, written=_NODE.encode())[0]
+    return left_where(archive, run, turn, shows_a_node, gaps, wanted=_names_a_node)[0]
 
 
 def left_where(
@@ -107,26 +114,27 @@ def left_where(
     holds: Callable[[Segment], bool],
     gaps: list[Gap],
     *,
-    written: bytes,
+    wanted: Wanted,
 ) -> tuple[tuple[Left, ...], tuple[Blame, ...]]:
     """``left`` for segments that ``holds`` is true of.
 
-    The lines in which they are stored have ``written`` in them.
+    The lines in which they are stored are ``wanted``.
     """
     standing, before = Standing(), None
     went: dict[tuple[str, str], tuple[bytes, Left]] = {}
     for change in layout_changes(archive, run, turn, gaps):
-        holding = [(n, line) for n, line in enumerate(change.removed) if written in line]
+        holding = [(n, line) for n, line in enumerate(change.removed) if wanted(line)]
         since = {line: standing.texts[line] for _, line in holding}
         standing.apply(change)
         for number, line in holding:
             # It may only have moved, or stand there a second time.
             if before is not None and line not in standing.texts:
                 segment = segment_of(line, before.attempt)
-                source = (segment.kind, segment.origin)
-                # What comes back and goes again is told of its last going, in the order of that.
-                went.pop(source, None)
                 if holds(segment):
+                    source = (segment.kind, segment.origin)
+                    # What comes back and goes again is told of its last going, in the order of
+                    # that.
+                    went.pop(source, None)
                     place = change.start + number
                     leaving = Left(
                         segment,
@@ -142,7 +150,7 @@ def left_where(
     check_reached(archive, run, turn, before)
     gone = tuple(leaving for line, leaving in went.values() if line not in standing.texts)
     key = before.attempt if before is not None else ""
-    still = tuple(one for one in blame_of(standing, key, written) if holds(one.segment))
+    still = tuple(one for one in blame_of(standing, key, wanted) if holds(one.segment))
     sources = {(one.segment.kind, one.segment.origin) for one in still}
     return (
         tuple(one for one in gone if (one.segment.kind, one.segment.origin) not in sources),
@@ -150,8 +158,16 @@ def left_where(
     )
 
 
-def _written(text: str) -> bytes:
-    """How a text stands in a line: as the canonical JSON of a string writes it, character by
-    character.
+def _may_say(text: str) -> Wanted:
+    """Whether the segment of a line may say a text. It stands there as the canonical JSON of a
+    string writes it; in a call's arguments as the JSON that a model wrote, and that once more.
     """
-    return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    written = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    plain = [stretch.encode() for stretch in _NEVER_ESCAPED.findall(text)]
+    return lambda line: (
+        written in line or (_CALLS in line and all(stretch in line for stretch in plain))
+    )
+
+
+def _names_a_node(line: bytes) -> bool:
+    return _NODE.encode() in line

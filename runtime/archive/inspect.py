@@ -11,7 +11,8 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 
 from runtime.base.native_arguments import load_arguments
-from runtime.projection.segments import Segment
+from runtime.projection.segments import Segment, thought_of
+from runtime.projection.transcript import code_of
 
 
 class ChangeKind(StrEnum):
@@ -133,8 +134,8 @@ class Blame:
 
 
 def why(blames: Sequence[Blame], text: str) -> tuple[Blame, ...]:
-    """The segments in which ``text`` stands: in what is said, in a call's arguments, or in a
-    thinking block.
+    """The segments in which ``text`` stands: in what is said, in a call's arguments or the
+    statement in them, or in a thinking block.
     """
     return tuple(one for one in blames if says(one.segment, text))
 
@@ -146,8 +147,10 @@ def says(segment: Segment, text: str) -> bool:
 
 def _said(segment: Segment) -> Iterator[str]:
     yield segment.text
-    yield from (call.arguments for call in segment.tool_calls)
-    yield from (str(block.get("thinking", "")) for block in segment.thinking)
+    for call in segment.tool_calls:
+        # As the model wrote it, and as ``show`` prints it: with its quotes and line ends.
+        yield from (call.arguments, code_of(call))
+    yield from map(thought_of, segment.thinking)
 
 
 _BORDERS = (b'"', b"\\n\\n")

@@ -9,7 +9,7 @@ workflow and in the activity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import cached_property
@@ -286,3 +286,11 @@ def reply_segment(
         tool_calls=tuple(tool_calls),
         thinking=tuple(thinking),
     )
+
+
+def thought_of(block: Mapping[str, Any]) -> str:
+    """The readable text of a thinking block, or of a reasoning item's summary."""
+    summary = block.get("summary")
+    parts = summary if isinstance(summary, list) else ()
+    texts = (str(part.get("text", "")) for part in parts if isinstance(part, dict))
+    return "".join((str(block.get("thinking", "")), *texts))

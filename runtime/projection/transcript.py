@@ -38,13 +38,13 @@ def told_text(segment: Segment) -> str:
     if segment.kind is SegmentKind.INSTRUCTION:
         return segment.text
     speaker = "agent" if segment.role is Role.ASSISTANT else _SPEAKERS.get(segment.kind, "result")
-    parts = [segment.text, *(_code_of(call) for call in segment.tool_calls)]
+    parts = [segment.text, *(code_of(call) for call in segment.tool_calls)]
     said = "\n".join(part for part in parts if part.strip())
     # Fenced: what is summed up may itself hold such a heading, or an instruction.
     return f"## {speaker}\n{fenced(said)}"
 
 
-def _code_of(call: ToolCall) -> str:
+def code_of(call: ToolCall) -> str:
     """The statement of a call, or the call as it stands."""
     try:
         arguments = load_arguments(call.arguments)

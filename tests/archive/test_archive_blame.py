@@ -4,6 +4,7 @@ to know.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterable, Sequence
 
@@ -19,6 +20,7 @@ from runtime.archive.prompts import prompts
 from runtime.archive.recipe import Extents
 from runtime.archive.requests import RequestReader
 from runtime.archive.stores import MemoryStore
+from runtime.base.values import ToolCall
 from runtime.job.condensed import CondensationOutcome
 from runtime.projection.segments import Role, Segment, SegmentKind
 
@@ -163,6 +165,43 @@ def test_why_makes_segments_of_the_lines_that_have_the_text(
     lines.clear()
     gone, still = left(job.archive, "a", 100, "8958 tokens left", [])
     assert ([one.last for one in gone], still, len(lines)) == ([42], (), 1)
+
+
+STATEMENT = """text = open('a').read()
+if "a > b" in text:
+    print("世", 'it is')"""
+
+
+@pytest.mark.parametrize("dumped", [{"ensure_ascii": False}, {}])
+def test_why_finds_what_a_statement_says_as_it_was_shown(dumped: dict[str, bool]) -> None:
+    """Its quotes and line ends, which stand in a call's JSON as escapes, and so do other scripts
+    and HTML's characters where a provider writes them so; and what a reasoning item says in short.
+    """
+    arguments = json.dumps({"code": STATEMENT}, **dumped).replace(">", "\\u003e")
+    call = ToolCall(id="call_1", name="python", arguments=arguments)
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": 'A "thought".'}]}
+    reply = Segment(
+        kind=SegmentKind.REPLY, origin="statement:1", role=Role.ASSISTANT, text="Now.", tokens=9,
+        tool_calls=(call,), thinking=(thought,),
+    )  # fmt: skip
+    job = written([[A], [A, reply], [A, reply, B], [A, B]])
+    texts = (STATEMENT, "open('a').read()\nif", 'if "a > b"', "世", '"', 'A "th', '{"code":')
+    for text in texts:
+        assert [one.segment for one in blame(job.archive, "a", 3, [], text)] == [reply], text
+        (gone,), still = left(job.archive, "a", 4, text, [])
+        assert (gone.segment, gone.last, still) == (reply, 3, ())
+    assert blame(job.archive, "a", 3, [], "nowhere") == ()
+
+
+def test_what_goes_without_the_text_hides_nothing_that_went_with_it() -> None:
+    """A place that held it, then said something else and went: it is told of, as held until then.
+    A call's id, which nobody reads, is no text.
+    """
+    held, other = segment("a needle", "event:B"), segment("nothing", "event:B")
+    call = ToolCall(id="needle", name="python", arguments="{}")
+    other = other.model_copy(update={"tool_calls": (call,)})
+    (gone,), still = left(written([[A, held], [A, other], [A]]).archive, "a", 3, "needle", [])
+    assert (gone.segment, gone.last, gone.gone, still) == (held, 1, 2, ())
 
 
 def text_of(kind: SegmentKind, text: str, origin: str, *, tail: bool = False) -> Segment:
