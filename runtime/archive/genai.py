@@ -23,7 +23,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.prompts import prompts
 from runtime.base.native_arguments import read_arguments
 from runtime.base.standings import DAMAGED, OPEN
-from runtime.projection.segments import Role, Segment
+from runtime.projection.segments import Role, Segment, thought_of
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.38.0"
 # The numbers of OTLP's SpanKind and StatusCode.
@@ -213,7 +213,7 @@ def _message(segment: Segment) -> dict[str, Any]:
         ]
     else:
         thinking = [
-            {"type": "reasoning", "content": str(b.get("thinking", b.get("data", "")))}
+            {"type": "reasoning", "content": thought_of(b) or str(b.get("data", ""))}
             for b in segment.thinking
         ]
         calls = [_tool_call(call.id, call.name, call.arguments) for call in segment.tool_calls]

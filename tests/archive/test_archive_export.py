@@ -11,10 +11,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from archive_jobs import Written, chat, eventful_job, failure_record, write_run
+from archive_jobs import (
+    Written,
+    chat,
+    eventful_job,
+    failure_record,
+    segment,
+    step_record,
+    write_run,
+)
 
 from runtime.archive.export import Turns, export_lines
 from runtime.archive.export_forms import Delta, Form, Full
+from runtime.archive.genai import genai_lines
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 from runtime.projection.segments import Segment
@@ -154,4 +163,27 @@ def test_a_prompt_that_is_gone_is_told_and_not_empty(form: type[Form]) -> None:
         1,
         2,
         3,
+    ]
+
+
+def test_a_span_tells_what_a_reasoning_item_says_in_short() -> None:
+    """As it tells a thinking block; of one that cannot be read, the provider's own text."""
+    thoughts = (
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "First I look."}]},
+        {"type": "thinking", "thinking": "Then I count.", "signature": "s"},
+        {"type": "redacted_thinking", "data": "c2VhbGVk"},
+    )
+    job = Written(JobArchive(MemoryStore(), "nightly", "job"))
+    record = step_record("a", 1, job.begin("a", 1, None, [segment("Go on.", "event:1")]))
+    reply = record.reply.model_copy(update={"thinking": thoughts})
+    job.finished(record.model_copy(update={"reply": reply}))
+    (span, _) = (
+        line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+        for line in genai_lines(job.archive, "a", None, [])
+    )
+    told = {one["key"]: one["value"].get("stringValue") for one in span["attributes"]}
+    (said,) = json.loads(told["gen_ai.output.messages"])
+    assert said["parts"][:3] == [
+        {"type": "reasoning", "content": content}
+        for content in ("First I look.", "Then I count.", "c2VhbGVk")
     ]
