@@ -154,15 +154,13 @@ def _of_run(
         *_kept(archived, kept),
     ]
     untrusted = None
-    if archived.header.get("signature") is not None:
-        signature = Signature.model_validate(archived.header["signature"])
-        name = fingerprint(signature.public_key)
-        if signature.public_key not in trusted:
+    if (key := _signed_by(archived)) is not None:
+        name = fingerprint(key)
+        if key in trusted:
+            detail = f"by the key {name}"
+            anchors.append(Anchor(kind=AnchorKind.SIGNATURE, whole=True, detail=detail))
+        else:
             untrusted = name
-        elif is_valid(signature, signed_text(head, archived.header)):
-            anchors.append(
-                Anchor(kind=AnchorKind.SIGNATURE, whole=True, detail=f"by the key {name}")
-            )
     return RunAnchors(
         run=unquote(run),
         head=head,
@@ -171,6 +169,16 @@ def _of_run(
         anchors=tuple(anchors),
         untrusted=untrusted,
     )
+
+
+def _signed_by(head: ArchivedObject) -> str | None:
+    """The public key that signed an end; None if none did. ``examine_job`` reports a signature that
+    is none of what the end says.
+    """
+    if head.header.get("signature") is None:
+        return None
+    signature = Signature.model_validate(head.header["signature"])
+    return signature.public_key if is_valid(signature, signed_text(head.key, head.header)) else None
 
 
 def _history(head: ArchivedObject, run: str, witnesses: Sequence[StepRef]) -> Iterator[Anchor]:

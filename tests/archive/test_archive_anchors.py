@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from s3_server import S3Server
 
 from runtime.archive.anchors import run_anchors
-from runtime.archive.forms import NewEnd
+from runtime.archive.findings import Fault
+from runtime.archive.forms import NewEnd, Signature
 from runtime.archive.signing import fingerprint, signer_of, signer_with, trusted_keys
 from runtime.archive.stores import MemoryStore, open_store
 from runtime.archive.verify import damage, verify_job
@@ -76,6 +77,24 @@ def test_a_signature_vouches_where_its_key_is_trusted() -> None:
     assert (stranger.anchored, stranger.untrusted) == (False, fingerprint(next(iter(PUBLIC))))
     assert signer_of({}) is None
     assert signer_with(PRIVATE)(b"x") == signer(b"x") if signer else False
+
+
+@pytest.mark.parametrize("public_key", ["x", "ü", next(iter(PUBLIC))])
+def test_a_signature_that_is_none_names_nobody(public_key: str) -> None:
+    """Whatever stands in the place of its key, the job is verified, and the end is told as
+    altered.
+    """
+    written = eventful_job(MemoryStore())
+    forged = Signature(algorithm="ed25519", public_key=public_key, value="y")
+    end = written.archive.write_end(
+        NewEnd(run="a", turn=34, parent=written.refs["a", 34], status="cancelled"),
+        lambda _: forged,
+    )
+    told, _ = run_anchors(written.archive, PUBLIC)
+    assert (told.head, told.anchored, told.untrusted) == (end.key, False, None)
+    assert [(one.fault, one.key) for one in damage(verify_job(written.archive))] == [
+        (Fault.ALTERED, end.key)
+    ]
 
 
 @pytest.mark.slow
