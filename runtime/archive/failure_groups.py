@@ -104,9 +104,11 @@ def failed_calls(archive: JobArchive) -> Iterator[Failing]:
         yield _failing(archive.job, place.turn, CALL, reason)
 
 
-def untold(store: ObjectStore, batch: str) -> Iterator[Failing]:
-    """The ends of a batch's jobs, and its own, that ``on_finish`` did not hear of."""
-    for notice in notices(store, batch):
+def untold(store: ObjectStore, batch: str, unreadable: list[str]) -> Iterator[Failing]:
+    """The ends of a batch's jobs, and its own, that ``on_finish`` did not hear of; ``unreadable``
+    gets what is wrong with notices that may tell of more.
+    """
+    for notice in notices(store, batch, unreadable):
         if not notice.heard:
             key = JobKey(batch=batch, job=notice.job)
             said = f"on_finish was not told after {counted(notice.tries, 'try', 'tries')}"

@@ -20,6 +20,8 @@ from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.holds import hold_of
 from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
 from runtime.archive.lifecycle.tombstones import Tombstones, read_tombstone
+from runtime.archive.notices import FOLDER as NOTICES
+from runtime.archive.notices import notice_in
 from runtime.archive.pages import FOLDER, read_page
 from runtime.archive.references import SHARED
 from runtime.archive.shared_summaries import FOLDER as SUMMARIES
@@ -151,6 +153,11 @@ def altered_shared(store: ObjectStore) -> Iterator[tuple[str, str]]:
             hold_of(store, job)
         except ArchiveError as error:
             yield f"{HOLDS}{job}", f"cannot be read: {error}"
+    for key in store.list(NOTICES):
+        try:
+            notice_in(key, store.get(key))
+        except ArchiveError as error:
+            yield key, f"cannot be read: {error}"
     for key in store.list(SUMMARIES):
         try:
             check_summary(key, store.get(key))

@@ -12,7 +12,7 @@ from runtime.archive import keys
 from runtime.archive.references import SHARED
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import canonical_json
-from runtime.base.errors import ObjectMissing
+from runtime.base.errors import ObjectCorrupt, ObjectMissing
 from runtime.base.values import Value
 
 FOLDER = f"{SHARED}notices/"
@@ -47,14 +47,34 @@ def write_notice(store: ObjectStore, notice: Notice) -> None:
 
 
 def find_notice(store: ObjectStore, batch: str, key: str) -> Notice | None:
-    """The notice of a key, None if there is none."""
+    """The notice of a key, None if there is none.
+
+    Raises:
+        ObjectCorrupt: if what is there is none.
+    """
+    place = notice_key(batch, key)
     try:
-        return Notice.model_validate(json.loads(store.get(notice_key(batch, key))))
+        return notice_in(place, store.get(place))
     except ObjectMissing:
         return None
 
 
-def notices(store: ObjectStore, batch: str) -> Iterator[Notice]:
-    """Those of a batch and its jobs."""
+def notices(store: ObjectStore, batch: str, unreadable: list[str]) -> Iterator[Notice]:
+    """Those of a batch and its jobs; ``unreadable`` gets what is wrong with others."""
     for key in store.list(f"{FOLDER}{keys.name(batch)}/"):
-        yield Notice.model_validate(json.loads(store.get(key)))
+        try:
+            yield notice_in(key, store.get(key))
+        except ObjectCorrupt as error:
+            unreadable.append(str(error))
+
+
+def notice_in(key: str, data: bytes) -> Notice:
+    """The notice that is archived as ``data`` under ``key``.
+
+    Raises:
+        ObjectCorrupt: if it is none.
+    """
+    try:
+        return Notice.model_validate(json.loads(data))
+    except (ValueError, RecursionError):
+        raise ObjectCorrupt(f"{key}: is no notice of an end") from None

@@ -12,7 +12,7 @@ from runtime.base.errors import NotFound
 from runtime.base.plurals import counted
 from runtime.cli.completion import batch_names
 from runtime.cli.options import Json, Store
-from runtime.cli.output import json_document, say, say_all
+from runtime.cli.output import json_document, note, say, say_all
 from runtime.cli.text import one_line
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def command(
 
     objects = archive_to_read(store)
     names = _jobs(objects, batch)
-    groups = grouped(_failures(objects, names, calls))
+    unreadable: list[str] = []
+    groups = grouped(_failures(objects, names, calls, unreadable))
+    for problem in unreadable:
+        note(f"whether on_finish was told of an end cannot be read: {problem}")
     if json:
         json_document([_document(group, store) for group in groups])
         return
@@ -84,14 +87,16 @@ def _jobs(objects: ObjectStore, name: str) -> list[JobKey]:
         ) from None
 
 
-def _failures(objects: ObjectStore, names: list[JobKey], calls: bool) -> Iterator[Failing]:
+def _failures(
+    objects: ObjectStore, names: list[JobKey], calls: bool, unreadable: list[str]
+) -> Iterator[Failing]:
     from runtime.archive.failure_groups import ends_in_failure, failed_calls, untold
     from runtime.archive.job import JobArchive
     from runtime.archive.reading import read_ahead
 
     look = failed_calls if calls else ends_in_failure
     if not calls:
-        for notice in untold(objects, names[0].batch):
+        for notice in untold(objects, names[0].batch, unreadable):
             if notice.key in names or not notice.key.job:
                 yield notice
     for failures in read_ahead(names, lambda name: list(look(JobArchive.of(objects, name)))):

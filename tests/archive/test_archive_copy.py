@@ -150,6 +150,8 @@ def test_what_was_deleted_is_not_missing() -> None:
         ("_holdfast/summaries/5e.claims/00000001", b""),
         ("_holdfast/summaries/5e.claims/00000001", b'{"over": false}'),
         ("_holdfast/holds/nightly/short/0001", b'{"kind": "hold"'),
+        ("_holdfast/holds/nightly/short/0001", b"[" * 100_000),
+        ("_holdfast/notices/nightly/5e", b'{"key": "nightly'),
         ("_holdfast/tombstones/nightly/gone/0001", b"no container"),
     ],
     ids=str,

@@ -407,6 +407,24 @@ def test_a_cause_is_looked_at_in_the_archive_that_was_named(
     )
 
 
+@pytest.mark.parametrize("bad", [b"", b"{}", b"[" * 100_000])
+def test_a_notice_that_is_damaged_hides_no_failure(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str], bad: bytes
+) -> None:
+    """The jobs' causes are told, and that nobody can read whether an end was."""
+    whole = said(capsys, "errors", "night")
+    store.put_if_absent("_holdfast/notices/night/5e", bad)
+    assert main(["errors", "night"]) == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == (
+        whole,
+        (
+            "whether on_finish was told of an end cannot be read: _holdfast/notices/night/5e: is no"
+            " notice of an end\n"
+        ),
+    )
+
+
 def test_a_log_tells_of_earlier_runs(
     store: ObjectStore, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -153,7 +153,7 @@ async def test_a_receiver_that_is_down_is_tried_again_and_then_given_up(
     assert find_notice(store, "night", one.key) is None
     told = await tell(store, one, attempt=2)
     assert (told.heard, told.tries) == (False, 2)
-    (failing,) = untold(store, "night")
+    (failing,) = untold(store, "night", [])
     where = hook.url.removesuffix("/T0/h0tsecret")
     assert failing.reason == (
         f"on_finish was not told after 2 tries: webhook {where}/[masked]: {where}/[masked] answered"

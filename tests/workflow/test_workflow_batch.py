@@ -125,7 +125,7 @@ async def test_ends_are_told_once_each_and_the_batchs_last(
     ]  # fmt: skip
     assert (told[-1]["event"], told[-1]["jobs"], told[-1]["status"]) == ("batch", 3, "succeeded")
     assert len({one["key"] for one in told}) == 4
-    kept = list(notices(stage.store, stage.batch))
+    kept = list(notices(stage.store, stage.batch, []))
     assert [one.heard for one in kept] == [hears] * 4
     await replayer().replay_workflow(await handle.fetch_history())
 
@@ -174,7 +174,7 @@ async def test_who_refuses_one_end_is_told_of_the_others_until_heard(stage: Stag
         hook = OnFinish(webhook=f"{url}/", directory=str(stage.path), timeout=120.0)
         handle = await stage.submit(*orders, concurrency=1, on_finish=hook)
         await handle.result()
-    told = {(one.job, one.event): one.heard for one in notices(stage.store, stage.batch)}
+    told = {(one.job, one.event): one.heard for one in notices(stage.store, stage.batch, [])}
     assert told == {("one", "job"): False, ("two", "job"): True, ("", "batch"): True}
     await replayer().replay_workflow(await handle.fetch_history())
 

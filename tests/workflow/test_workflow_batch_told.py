@@ -82,7 +82,7 @@ async def test_a_slow_receiver_makes_no_run_begin_with_all_ends(
             await batch.result()
         finally:
             Slow.may.set()
-    told = [one.job for one in notices(stage.store, stage.batch) if one.heard]
+    told = [one.job for one in notices(stage.store, stage.batch, []) if one.heard]
     assert sorted(told) == sorted([*names, ""])
     run, begun = (await batch.describe()).run_id, 0
     while run:

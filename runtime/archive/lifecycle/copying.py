@@ -20,6 +20,8 @@ from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.holds import hold_in
 from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
 from runtime.archive.lifecycle.tombstones import Tombstones
+from runtime.archive.notices import FOLDER as NOTICES
+from runtime.archive.notices import notice_in
 from runtime.archive.packing import pack_job
 from runtime.archive.pages import FOLDER as PAGES
 from runtime.archive.pages import page_in
@@ -352,6 +354,8 @@ def _check(key: str, data: bytes, digest: str | None) -> None:
         page_in(key, data)
     elif key.startswith(HOLDS):
         hold_in(key, data)
+    elif key.startswith(NOTICES):
+        notice_in(key, data)
     elif key.startswith(SUMMARIES):
         check_summary(key, data)
     elif key.startswith(TOMBSTONES):

@@ -59,7 +59,7 @@ def hold_in(key: str, data: bytes) -> Hold:
     """
     try:
         return Hold.model_validate(json.loads(data))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ObjectCorrupt(f"{key}: is no legal hold: {error}") from None
 
 
