@@ -24,19 +24,21 @@ def variables_at(archive: JobArchive, run: str, turn: int) -> dict[str, dict[str
         dict(saved.state["variables"]) if saved is not None else {}
     )
     # The step behind a checkpoint tells of the statement that the checkpoint has already.
-    for number in range(saved.turn + 2 if saved is not None else 1, turn + 1):
+    first = saved.turn + 2 if saved is not None else 1
+    for number in range(min(first, turn), turn + 1):
         step = archive.find_step(run, number)
         if step is None:
             raise NotFound(f"turn {number} of run {run} has no step in the archive")
         diff = (step.execution or {}).get("state_diff", {})
-        for name in diff.get("deleted", ()):
-            variables.pop(name, None)
-        variables |= diff.get("added", {})
         changed = diff.get("changed", {})
-        variables |= {name: change["after"] for name, change in changed.items()}
+        if number >= first:
+            for name in diff.get("deleted", ()):
+                variables.pop(name, None)
+            variables |= diff.get("added", {})
+            variables |= {name: change["after"] for name, change in changed.items()}
         if number == turn:
-            paths = {name: change.get("paths", [name]) for name, change in changed.items()}
             variables |= {
-                name: {**variables[name], "paths": places} for name, places in paths.items()
+                name: {**change["after"], "paths": change.get("paths", [name])}
+                for name, change in changed.items()
             }
     return variables
