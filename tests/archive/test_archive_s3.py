@@ -11,12 +11,13 @@ from pathlib import Path
 
 import boto3
 import pytest
-from archive_jobs import Written, chat, write_run
+from archive_jobs import Written, chat, eventful_job, write_run
 from botocore.exceptions import ReadTimeoutError
 from s3_server import BUCKET, KEY, SECRET, S3Server
 
 from runtime.archive.job import JobArchive
-from runtime.archive.stores import open_existing, open_store
+from runtime.archive.lifecycle.deletion import refusals
+from runtime.archive.stores import MemoryStore, open_existing, open_store
 from runtime.archive.stores.s3 import S3Store
 from runtime.archive.verify import verify_job
 from runtime.base.errors import ArchiveError
@@ -186,6 +187,31 @@ def test_retention_and_encryption_are_passed_through(s3_server: S3Server) -> Non
         )
         < 60
     )
+
+
+@pytest.mark.parametrize("loose", ["/ends/", "/turns/", "/definition/"])
+def test_a_job_of_which_the_bucket_keeps_anything_is_not_deleted(
+    s3_server: S3Server, loose: str
+) -> None:
+    """Whatever of it is not locked: its end, where the lock was for more days before that. Nothing
+    is removed, and no tombstone is written. Where nothing is locked, the job goes.
+    """
+    client = boto3.client("s3", endpoint_url=s3_server.endpoint, region_name="us-east-1")
+    bucket = f"kept-{uuid.uuid4().hex}"
+    client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
+    url = s3_server.url("p").replace(BUCKET, bucket)
+    plain, locking = (S3Store.from_url(url + lock) for lock in ("", "&lock=COMPLIANCE&lock_days=9"))
+    eventful_job(made := MemoryStore())
+    for key in made.list(""):
+        (plain if loose in key else locking).put_if_absent(key, made.get(key))
+    assert refusals(plain, ["nightly/licences"], {})["nightly/licences"].startswith(
+        "it is locked by the bucket until "
+    )
+    assert list(plain.list("nightly/")) == list(made.list("nightly/"))
+    free = S3Store.from_url(s3_server.url("free").replace(BUCKET, bucket))
+    for key in made.list(""):
+        free.put_if_absent(key, made.get(key))
+    assert refusals(free, ["nightly/licences"], {}) == {}
 
 
 def test_a_listing_goes_over_its_pages(

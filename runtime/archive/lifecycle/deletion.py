@@ -24,6 +24,7 @@ from runtime.archive.lifecycle.tombstones import (
 )
 from runtime.archive.pages import FOLDER as PAGES
 from runtime.archive.pages import read_page
+from runtime.archive.reading import read_ahead
 from runtime.archive.references import SHARED
 from runtime.archive.shared_summaries import CLAIMS
 from runtime.archive.shared_summaries import FOLDER as SUMMARIES
@@ -330,11 +331,21 @@ def _pages_of_none(
 
 
 def _locked_until(store: ObjectStore, job: str) -> datetime | None:
-    """Until when the bucket keeps the job's newest objects, if it does."""
+    """Until when the bucket keeps any of the job's objects, if it does."""
     if not isinstance(store, RetainingStore):
         return None
-    # What was written last is kept longest.
-    newest = list(store.list(f"{job}/ends/")) or list(store.list(f"{job}/"))[-1:]
-    dates = [store.retained_until(key) for key in newest]
-    locked = [date for date in dates if date is not None and date > datetime.now(UTC)]
-    return max(locked, default=None)
+    retained_until = store.retained_until
+
+    def look(key: str) -> datetime | None:
+        with suppress(ObjectMissing):
+            return retained_until(key)
+        return None
+
+    # Where nothing is ever locked, a few tell. Elsewhere each is asked: what was written last is
+    # kept for less time than the rest, if the lock was for more days before.
+    listed = list(store.list(f"{job}/"))
+    few = (*listed[:1], *filter(keys.is_end, listed), *listed[-1:])
+    if not any(map(look, few)):
+        return None
+    dates = [date for date in read_ahead(listed, look) if date is not None]
+    return max((date for date in dates if date > datetime.now(UTC)), default=None)
