@@ -78,10 +78,12 @@ def edit(tree: Tree, path: str, old: str, new: str, count: int, read: Read) -> E
     data = read(entry)
     text = data.decode("utf-8")
     times = text.count(old)
-    if times != count and "\r\n" in text and "\n" in old and "\r\n" not in old:
+    if times != count and "\n" in old and "\r\n" not in old:
         # Files with the line ends of Windows are read as if they had others.
-        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-        times = text.count(old)
+        windows = old.replace("\n", "\r\n")
+        if there := text.count(windows):
+            new = new.replace("\r\n", "\n").replace("\n", "\r\n")
+            old, times = windows, there
     if times != count:
         raise ValueError(_not_so_often(path, text, old, times, count))
     made = Edited()
@@ -176,10 +178,12 @@ def _not_so_often(path: str, text: str, old: str, there: int, count: int) -> str
     if there == 0:
         return f"edit(): old is not in {path!r}{_nearest(text, old)}"
     lines = []
-    at = -1
+    at = 0
+    # As they are counted and replaced: none begins in another.
     for _ in range(min(there, NEAR_LINES)):
-        at = text.index(old, at + 1)
-        lines.append(str(text.count("\n", 0, at)))
+        at = text.index(old, at)
+        lines.append(str(len(_lines(f"{text[:at]}|")) - 1))
+        at += len(old)
     more = ", ..." if there > NEAR_LINES else ""
     times = "once" if count == 1 else f"{count} times"
     return (
@@ -190,7 +194,7 @@ def _not_so_often(path: str, text: str, old: str, there: int, count: int) -> str
 
 def _nearest(text: str, old: str) -> str:
     """The lines of a text that are most like the first line of what was not found, if any are."""
-    lines, wanted = text.splitlines()[:_LOOKED_AT], old.splitlines()
+    lines, wanted = _lines(text)[:_LOOKED_AT], _lines(old)
     # The first line that holds something: blank ones are like each other everywhere.
     first = next((line for line in wanted if line.strip()), "")
     near = difflib.get_close_matches(first, lines, n=1, cutoff=0.6)
@@ -200,3 +204,8 @@ def _nearest(text: str, old: str) -> str:
     shown = lines[start : start + min(len(wanted) + 1, NEAR_LINES)]
     told = "\n".join(f"{start + number}: {line[:200]}" for number, line in enumerate(shown))
     return f"; nearest is, from line {start} on (lines count from 0):\n{told}"
+
+
+def _lines(text: str) -> list[str]:
+    """Without their ends, as views number them: a form feed or U+2028 ends none."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")

@@ -57,6 +57,7 @@ def test_an_edit_replaces_what_is_there_as_often_as_it_says() -> None:
     assert after(made)["src/a.py"] == TEXT.replace("return a", "return b").encode()
     crlf = editing.edit(TREE, "crlf", "one\ntwo\n", "1\n2\n", 1, read)
     assert after(crlf)["crlf"] == b"1\r\n2\r\n"
+    assert after(editing.edit(TREE, "crlf", "one\ntwo\n", "1\r\n2\n", 1, read)) == after(crlf)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,25 @@ def test_an_edit_that_finds_something_else_says_what(old: str, count: int, messa
     with pytest.raises(ValueError) as refused:
         editing.edit(TREE, "src/a.py", old, "", count, read)
     assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "message"),
+    [
+        ("if a:\n        b\n        c\n", "    ", "4 times, not once: at lines 1, 1, 2, 2;"),
+        ("a\n\n\n\nb\r\r\nc\n\n", "\n\n", "3 times, not once: at lines 0, 2, 6;"),
+        ("# a\f\n# b\u2028c\rdef f(a):\n", "def f(b):", "from line 2 on (lines count from 0):"),
+    ],
+)
+def test_an_edit_tells_lines_as_views_number_them(text: str, old: str, message: str) -> None:
+    """Each place once that would be replaced, and none that begins in another; what Python takes
+    for a line's end beside, ends none.
+    """
+    data = text.encode()
+    tree = Tree().changed({"f": file_entry(data)})
+    with pytest.raises(ValueError) as refused:
+        editing.edit(tree, "f", old, "", 1, lambda _: data)
+    assert message in str(refused.value)
 
 
 def test_moving_and_deleting() -> None:
