@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from runtime.archive import keys
 from runtime.archive.references import SHARED
@@ -61,11 +62,20 @@ def find_notice(store: ObjectStore, batch: str, key: str) -> Notice | None:
 
 def notices(store: ObjectStore, batch: str, unreadable: list[str]) -> Iterator[Notice]:
     """Those of a batch and its jobs; ``unreadable`` gets what is wrong with others."""
+    return (notice for _, notice in notices_by_key(store, batch, unreadable))
+
+
+def notices_by_key(
+    store: ObjectStore, batch: str, unreadable: list[str]
+) -> Iterator[tuple[str, Notice]]:
+    """``notices``, each with where it is."""
     for key in store.list(f"{FOLDER}{keys.name(batch)}/"):
-        try:
-            yield notice_in(key, store.get(key))
-        except ObjectCorrupt as error:
-            unreadable.append(str(error))
+        # Another process may take it meanwhile, with its job.
+        with suppress(ObjectMissing):
+            try:
+                yield key, notice_in(key, store.get(key))
+            except ObjectCorrupt as error:
+                unreadable.append(str(error))
 
 
 def notice_in(key: str, data: bytes) -> Notice:

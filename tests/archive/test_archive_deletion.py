@@ -21,6 +21,8 @@ from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.holds import Hold, held_jobs, write_hold
 from runtime.archive.lifecycle.retention import EndedJob, Rules
 from runtime.archive.lifecycle.tombstones import digest_at, tombstones_of, write_tombstone
+from runtime.archive.notices import FOLDER as NOTICES
+from runtime.archive.notices import Notice, notice_key, write_notice
 from runtime.archive.pages import write_page
 from runtime.archive.references import SHARED
 from runtime.archive.signing import signer_with
@@ -113,6 +115,27 @@ async def test_what_only_the_deleted_used_goes(store: ObjectStore) -> None:
     assert before - set(store.list(SHARED)) == set(removed)
     others = [await verdict(store, LICENCES)]
     assert shared_verdict(store, others, kept).damage == ()
+
+
+async def test_the_notices_of_a_deleted_jobs_ends_go_with_it(store: ObjectStore) -> None:
+    """They tell of it; those of others and of the batch stay, and one that cannot be read. A head
+    that was kept does not miss them.
+    """
+    rich_archive(store)
+    for job in ("short", "licences", ""):
+        told = {"batch": "nightly", "job": job, "event": "job" if job else "batch"}
+        said = {"to": "./tell.sh", "heard": False, "error": "the last words", "at": AT}
+        write_notice(store, Notice(key=f"nightly/{job}/r", **told, **said))
+    store.put_if_absent(f"{NOTICES}nightly/5e", b"damaged")
+    kept, gone = head(store), notice_key("nightly", "nightly/short/r")
+    before = set(store.list(NOTICES))
+    (done,) = delete(store, SHORT)
+    assert gone in done.tombstone.shared
+    assert gone in sweep(store)
+    assert before - set(store.list(NOTICES)) == {gone}
+    others = [await verdict(store, LICENCES)]
+    (damaged,) = shared_verdict(store, others, kept).damage
+    assert damaged.key == f"{NOTICES}nightly/5e"
 
 
 def bytes_of(path: str) -> bytes:

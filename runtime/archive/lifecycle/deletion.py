@@ -22,6 +22,8 @@ from runtime.archive.lifecycle.tombstones import (
     digest_at,
     write_tombstone,
 )
+from runtime.archive.notices import FOLDER as NOTICES
+from runtime.archive.notices import notices_by_key
 from runtime.archive.pages import FOLDER as PAGES
 from runtime.archive.pages import read_page
 from runtime.archive.reading import read_ahead
@@ -182,9 +184,12 @@ def sweep(store: ObjectStore) -> list[str]:
             nothing was removed.
     """
     graves, jobs = Tombstones(store), other_jobs(store, ())
-    there = [
+    covered = [
         key for key in store.list(SHARED) if not key.startswith(PAGES) and graves.covering(key)
     ]
+    # Which nobody names: a job's go with it.
+    told = {key for key in covered if key.startswith(NOTICES)}
+    there = [key for key in covered if key not in told]
     pages = (key for key, _ in _pages_of_none(store, graves, jobs))
     # Every job is read for it, which is in vain where nothing could go.
     used = shared_by(store, jobs) if there else Needs()
@@ -193,7 +198,7 @@ def sweep(store: ObjectStore) -> list[str]:
     unused = {key for key in there if key.partition(CLAIMS)[0] not in used.known}
     removed = []
     # A tree goes before the packs that it names.
-    for key in sorted({*unused, *pages}, key=_trees_first):
+    for key in sorted({*unused, *pages, *told}, key=_trees_first):
         removing(store).remove(key)
         removed.append(key)
         failpoint("archive.delete.mid_sweep")
@@ -280,6 +285,8 @@ def _used_by_these_alone(
     for page, named in _pages_of_none(store, graves, staying, jobs):
         for job in named & used.keys():
             used[job].add(page)
+    for job, told in _notices_of(store, jobs):
+        used[job].add(told)
     return {job: _digests(store, used[job] - others.known) for job in jobs}
 
 
@@ -328,6 +335,17 @@ def _pages_of_none(
         # gone.
         if named and not named & here and all(job in going or graves.of_job(job) for job in named):
             yield key, named
+
+
+def _notices_of(store: ObjectStore, jobs: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The notices of the ends of some jobs, each with its job; one that cannot be read may be of
+    any, and stays.
+    """
+    for batch in sorted({keys.job_of(job).batch for job in jobs}):
+        for key, notice in notices_by_key(store, batch, []):
+            job = keys.job_prefix(batch, notice.job) if notice.job else ""
+            if job in jobs:
+                yield job, key
 
 
 def _locked_until(store: ObjectStore, job: str) -> datetime | None:
