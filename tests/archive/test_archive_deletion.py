@@ -380,6 +380,22 @@ async def test_a_tombstone_that_cannot_be_read_hides_no_other_job() -> None:
     assert {one.key for one in shared.damage} == {gone.tombstone.key}
 
 
+def test_a_tombstone_that_cannot_be_read_keeps_no_other_job_of_its_page(
+    store: ObjectStore,
+) -> None:
+    """The job goes, and the page stays: nobody knows whether it is of none any more."""
+    rich_archive(store)
+    write_page(store, [{"key": {"batch": "nightly", "job": job}} for job in ("gone", "short")])
+    pages = list(store.list(f"{SHARED}pages/"))
+    store.put_if_absent(f"{SHARED}tombstones/nightly/gone/0001", b"damaged")
+    assert refusals(store, [SHORT], {}) == {}
+    (done,) = delete(store, SHORT)
+    assert (list(store.list(f"{SHORT}/")), {*pages} & done.tombstone.shared.keys()) == ([], set())
+    with pytest.raises(ObjectCorrupt, match="tombstones/nightly/gone/0001"):
+        sweep(store)
+    assert list(store.list(f"{SHARED}pages/")) == pages
+
+
 async def test_pages_and_claims_of_the_deleted_are_not_missed(store: ObjectStore) -> None:
     """A page goes with the last of its jobs, and a summary may be written anew: a head that was
     kept misses neither.

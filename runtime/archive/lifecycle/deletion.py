@@ -333,8 +333,19 @@ def _pages_of_none(
         named = {keys.job_prefix(one["key"]["batch"], one["key"]["job"]) for one in orders}
         # A job that has not begun yet may have nothing but its page: only tombstones say that it is
         # gone.
-        if named and not named & here and all(job in going or graves.of_job(job) for job in named):
+        if (
+            named
+            and not named & here
+            and all(job in going or _was_deleted(graves, job) for job in named)
+        ):
             yield key, named
+
+
+def _was_deleted(graves: Tombstones, job: str) -> bool:
+    """Whether a tombstone says so. Where that cannot be read, the page stays, and other jobs go."""
+    with suppress(ObjectCorrupt):
+        return bool(graves.of_job(job))
+    return False
 
 
 def _notices_of(store: ObjectStore, jobs: Collection[str]) -> Iterator[tuple[str, str]]:
