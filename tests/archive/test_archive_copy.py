@@ -20,6 +20,7 @@ from runtime.archive.heads import altered_shared
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.copying import Copied, CopiedJob, _Copier, copy_archive
 from runtime.archive.lifecycle.deletion import Wish, delete_jobs, sweep
+from runtime.archive.lifecycle.holds import Hold, write_hold
 from runtime.archive.pages import page_key, write_page
 from runtime.archive.stores import MemoryStore, ObjectStore, check_store, open_store, overlap
 from runtime.archive.verify import Fault, damage, examine_job
@@ -167,6 +168,35 @@ def test_what_all_jobs_share_is_checked_and_not_copied(key: str, bad: bytes) -> 
     assert (list(done.damaged), done.whole) == ([key], False)
     assert key not in target.list("")
     assert [one for one, _ in altered_shared(source) if key.startswith(one)]
+
+
+def test_a_tombstone_that_cannot_be_read_leaves_its_job_out_alone() -> None:
+    """Nobody knows whether that was deleted; the others are copied, with what they share and are
+    held by.
+    """
+    source, target = filled(), MemoryStore()
+    check_store(target, "here")
+    bad = "_holdfast/tombstones/nightly/short/0001"
+    source.put_if_absent(bad, b"damaged")
+    write_hold(source, "nightly/licences", Hold(by="a", at="2026-05-01T00:00:00+00:00", reason="r"))
+    done = copied(source, target)
+    assert (list(done.damaged), done.whole) == ([bad], False)
+    left = [key for key in source.list("") if key not in target.list("")]
+    assert {key for key in left if not key.startswith("nightly/short/")} == {bad, "_holdfast/id"}
+
+
+def test_a_tombstone_of_the_copy_that_cannot_be_read_ends_no_copy() -> None:
+    """Jobs come, with what they name, and holds; what no job names may have been deleted there."""
+    source, target = filled(), MemoryStore()
+    bad = "_holdfast/tombstones/nightly/gone/0001"
+    target.put_if_absent(bad, b"damaged")
+    source.put_if_absent("_holdfast/pages/5e/5e", b"a page")
+    write_hold(source, "nightly/licences", Hold(by="a", at="2026-05-01T00:00:00+00:00", reason="r"))
+    done = copied(source, target)
+    assert (list(done.different), done.damaged, done.whole) == ([bad], {}, False)
+    left = {key for key in source.list("") if key not in target.list("")}
+    assert "_holdfast/pages/5e/5e" in left
+    assert not any(key.startswith(("nightly/", "_holdfast/holds/")) for key in left)
 
 
 def test_a_summary_that_is_another_than_the_one_that_was_shown_is_damaged() -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from runtime.archive import keys
 from runtime.archive.catalog import known_archive_id
 from runtime.archive.container import is_sealed, unseal
+from runtime.archive.gaps import named_gap
 from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.holds import hold_in
 from runtime.archive.lifecycle.tombstones import FOLDER as TOMBSTONES
@@ -127,6 +128,7 @@ class _Copier:
     def __init__(self, source: ObjectStore, target: ObjectStore, *, compare: bool) -> None:
         self._source, self._target, self._compare = source, target, compare
         self._graves = Tombstones(source), Tombstones(target)
+        self._readable_graves = tuple(Tombstones(one, lenient=True) for one in (source, target))
         self._lock = threading.Lock()
         # What is there, with all that it names; where that is to be compared, what has been.
         self._shared = set() if compare else set(target.list(SHARED))
@@ -148,7 +150,13 @@ class _Copier:
     def may_copy(self, job: JobKey) -> bool:
         """Whether the job was deleted in neither store: a copy brings nothing back."""
         prefix = keys.job_prefix(job.batch, job.job)
-        ours, theirs = (graves.of_job(prefix) for graves in self._graves)
+        try:
+            ours, theirs = (graves.of_job(prefix) for graves in self._graves)
+        # Nobody knows whether it was deleted: it is left out, and the others are copied.
+        except ObjectCorrupt as error:
+            self.result.damaged[named_gap(error).key] = f"{error}: nor is {job}"
+            self._gone.add(prefix)
+            return False
         # A tombstone whose job has objects in either store: one of the two deleted what the other
         # has.
         halves = [
@@ -178,9 +186,15 @@ class _Copier:
         for key in self._source.list(SHARED) if everything else ():
             if key.startswith((TOMBSTONES, HOLDS)) or key in {keys.ARCHIVE_ID, f"{SHARED}archive"}:
                 continue
-            # Deleted in the target: a copy brings nothing back.
-            if self._graves[1].covering(key) is not None:
-                continue
+            try:
+                # Deleted in the target: a copy brings nothing back.
+                if self._graves[1].covering(key) is not None:
+                    continue
+            except ObjectCorrupt as error:
+                self.result.different[named_gap(error).key] = (
+                    f"{error} (in {self._target}): nor is what no job names"
+                )
+                break
             counts = _Counts()
             self._with_what_it_names(_Visit(key), set(), counts, SHARED)
             self._add(counts)
@@ -271,7 +285,7 @@ class _Copier:
             _check(key, data, digest)
         except ObjectMissing:
             # What was listed and is gone was deleted meanwhile.
-            if by and not any(graves.covering(key, digest) for graves in self._graves):
+            if by and not any(graves.covering(key, digest) for graves in self._readable_graves):
                 self.result.missing[key] = f"{key}: is not there, but {by} refers to it"
             return None
         except ObjectCorrupt as error:
