@@ -13,13 +13,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from runtime.archive import keys
 from runtime.archive.catalog import all_jobs, find_job
+from runtime.archive.forms import NewEnd
 from runtime.archive.heads import ArchiveHead, altered_shared, head_of, shared_digests
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle import deletion
 from runtime.archive.lifecycle.deletion import Deleted, Wish, delete_jobs, refusals, sweep
 from runtime.archive.lifecycle.holds import FOLDER as HOLDS
 from runtime.archive.lifecycle.holds import Hold, held_jobs, write_hold
-from runtime.archive.lifecycle.retention import EndedJob, Rules
+from runtime.archive.lifecycle.retention import EndedJob, Rules, ended_jobs
 from runtime.archive.lifecycle.tombstones import digest_at, tombstones_of, write_tombstone
 from runtime.archive.notices import FOLDER as NOTICES
 from runtime.archive.notices import Notice, notice_key, write_notice
@@ -559,6 +560,26 @@ def test_rules_of_retention_hold_together(rules: Rules, names: Sequence[str]) ->
     """A job goes if all that is given lets it go."""
     jobs = ended(1, 30, 90) + ended(45, batch="c", status="failed")
     assert [str(one.job) for one in rules.let_go(jobs, NOW)] == names
+
+
+def test_a_damaged_job_ended_when_the_last_of_its_runs_did() -> None:
+    """Which of them is the newest may be what cannot be read; where an end cannot, it has not."""
+    written = Written(JobArchive(made := MemoryStore(), "nightly", "job"))
+    for run, at in (("a", "2026-01-01T00:00:00+00:00"), ("b", AT)):
+        parent = written.finish(run, 1, written.begin(run, 1, None, [segment("Go.")]))
+        end = NewEnd(run=run, turn=1, parent=parent, status="failed", ended_at=at)
+        written.archive.write_end(end)
+
+    def told(*damaged: str) -> list[EndedJob]:
+        store = MemoryStore()
+        for name in made.list(""):
+            store.put_if_absent(name, b"damaged" if name in damaged else made.get(name))
+        return ended_jobs(store, [written.archive.job])
+
+    start, attempt = "nightly/job/runs/b", "nightly/job/turns/b/00000/0000001.attempt-001"
+    (one,) = told(start, attempt)
+    assert (one.status, one.ended_at) == ("damaged", datetime.fromisoformat(AT))
+    assert told(start, attempt, "nightly/job/ends/b") == []
 
 
 def test_no_rule_lets_nothing_go() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from runtime.archive.forms import End
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.archive.reading import read_ahead
 from runtime.archive.standings import standing_of
@@ -58,13 +61,27 @@ class Rules:
 
 
 def ended_jobs(store: ObjectStore, jobs: Collection[JobKey]) -> list[EndedJob]:
-    """Those of the jobs that have ended, as the archive has it."""
+    """Those of the jobs that have ended, as the archive has it; a damaged one at the latest of its
+    ends, and not where one of these cannot be read.
+    """
 
     def look(job: JobKey) -> EndedJob | None:
-        standing = standing_of(JobArchive.of(store, job))
-        if standing.end is None or not standing.end.ended_at:
-            return None
-        at = datetime.fromisoformat(standing.end.ended_at)
-        return EndedJob(job, standing.status, at.astimezone(UTC))
+        archive = JobArchive.of(store, job)
+        with suppress(*UNREADABLE):
+            standing = standing_of(archive)
+            if standing.end is not None and standing.end.ended_at:
+                # Which run of a damaged job is the newest may be what cannot be read.
+                ends = _all_ends(archive) if standing.damaged else []
+                return EndedJob(job, standing.status, _latest([standing.end, *ends]))
+        return None
 
     return [one for one in read_ahead(jobs, look) if one is not None]
+
+
+def _all_ends(archive: JobArchive) -> list[End]:
+    return [end for run in archive.ended_runs() if (end := archive.end(run)) is not None]
+
+
+def _latest(ends: Iterable[End]) -> datetime:
+    times = (datetime.fromisoformat(end.ended_at) for end in ends if end.ended_at)
+    return max(time.astimezone(UTC) for time in times)
