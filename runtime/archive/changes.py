@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from runtime.archive import keys
 from runtime.archive.difference import Copy, Literal, Op, common_prefix, common_suffix
 from runtime.archive.gaps import UNREADABLE, Gap, gap_of
 from runtime.archive.job import JobArchive
@@ -191,7 +192,7 @@ def attempts_shown(
             else turns[turn][0].rpartition(".")[0] + "."
         )
         steps = [key for key in turns.get(turn, ()) if key.endswith(".step")]
-        attempts = [key for key in turns.get(turn, ()) if not key.endswith(".step")]
+        attempts = keys.attempts_among(turns.get(turn, ()))
         key = f"{prefix}attempt-001" if not attempts else f"{prefix}step"
         try:
             if not attempts:

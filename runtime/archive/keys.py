@@ -220,6 +220,15 @@ def is_attempt(key: str) -> bool:
     return place is not None and place.kind == "attempt"
 
 
+def attempts_among(listed: Iterable[str]) -> list[str]:
+    """The attempts among the keys of a turn, in their order: that of their names is another from
+    the thousandth on.
+    """
+    places = ((parse_turn_key(key), key) for key in listed)
+    numbered = [(place.number, key) for place, key in places if place and place.kind == "attempt"]
+    return [key for _, key in sorted(numbered)]
+
+
 def _beside(attempt: str, kind: str) -> str:
     # The last of them: a batch or a job may have that in its name.
     prefix, _, number = attempt.rpartition(".attempt-")

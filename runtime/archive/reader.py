@@ -297,7 +297,7 @@ class JobReader:
         # What the turn's tick read was archived before the attempt, and comes after it in the order
         # of keys.
         of_turn = list(self.store.list(f"{place.prefix}{place.turn // 100:05d}/{place.turn:07d}."))
-        attempts = list(filter(keys.is_attempt, of_turn))
+        attempts = keys.attempts_among(of_turn)
         if not attempts or any(key.endswith(".step") for key in of_turn):
             return None
         return Attempt.read(self.objects.get(attempts[-1], "attempt"))
@@ -342,7 +342,7 @@ class JobReader:
     # Inside
 
     def _attempts_under(self, prefix: str) -> list[Attempt]:
-        keys_of_them = self.store.list(f"{prefix}attempt-")
+        keys_of_them = keys.attempts_among(self.store.list(f"{prefix}attempt-"))
         return [Attempt.read(self.objects.get(key, "attempt")) for key in keys_of_them]
 
     def _layout(self, step: StepRef | None) -> Layout:

@@ -312,7 +312,7 @@ class _Verifier:
             elif "attempt" in objects:
                 self._add(
                     Fault.UNFINISHED,
-                    objects["attempt"][-1],
+                    keys.attempts_among(objects["attempt"])[-1],
                     "is an attempt whose turn has no step",
                     note=True,
                 )

@@ -9,6 +9,7 @@ import pytest
 from archive_jobs import Written, blocks, chat, eventful_job, segment, step_record, write_run
 
 from runtime.archive.calls import side_calls
+from runtime.archive.changes import attempts_shown
 from runtime.archive.container import header, seal, unseal
 from runtime.archive.forms import Capture, NewAttempt
 from runtime.archive.gaps import Gap
@@ -101,6 +102,24 @@ def test_an_attempt_in_flight_is_seen(store: ObjectStore) -> None:
     assert attempt is not None and (attempt.turn, attempt.number) == (35, 1)
     assert archive.find_step("a", 35) is None
     assert archive.in_flight("b") is None
+
+
+@pytest.mark.slow
+def test_a_call_may_have_more_than_a_thousand_attempts() -> None:
+    """``retry`` allows ten thousand: they come in the order of their numbers, and not of their
+    names; the last is in flight, and shown.
+    """
+    job = Written(JobArchive(MemoryStore(), "nightly", "job"))
+    for _ in range(1_001):
+        last = job.begin("a", 1, None, [segment("Go.", "event:1")])
+    assert last.endswith(".attempt-1001")
+    attempts = job.archive.attempts("a", 1)
+    assert [attempt.number for attempt in attempts] == list(range(1, 1_002))
+    flying = job.archive.in_flight("a")
+    assert flying is not None
+    assert (flying.key, list(attempts_shown(job.archive, "a", None, None))) == (last, [(1, last)])
+    (note,) = verify_job(job.archive)
+    assert (note.key, note.message) == (last, "is an attempt whose turn has no step")
 
 
 def test_the_last_turn_of_a_run_is_the_last_that_it_has_anything_of(store: ObjectStore) -> None:
