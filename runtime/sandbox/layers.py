@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,8 +81,10 @@ def remove_tree(top: Path) -> None:
     if top.is_symlink() or not top.is_dir():
         top.unlink(missing_ok=True)
         return
-    # Directories are moved up to the top before they are emptied, so no path gets long.
-    waiting = 0
+    # Directories are moved up to the top before they are emptied, so no path gets long. By names
+    # that are not there: what was killed over it has left its own, and a container gives each of
+    # its workers the same number.
+    mark, waiting = secrets.token_hex(8), 0
     while True:
         _own(str(top), top.lstat().st_mode)
         moved = False
@@ -95,7 +98,7 @@ def remove_tree(top: Path) -> None:
                     # Moving a directory writes its "..": it must be its owner's to write.
                     _own(below, inner)
                     waiting += 1
-                    os.rename(below, f"{top}/{waiting}-{os.getpid()}.holdfast")  # noqa: PTH104
+                    os.rename(below, f"{top}/{waiting}-{mark}.holdfast")  # noqa: PTH104
                     moved = True
                 else:
                     os.unlink(below)  # noqa: PTH108 as above

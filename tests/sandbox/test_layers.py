@@ -159,6 +159,24 @@ def test_a_tree_with_everything_in_it_is_deleted(tmp_path: Path) -> None:
     assert (tmp_path / "kept").read_text() == "x"
 
 
+def test_what_a_removal_has_left_that_was_killed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by a process of the same number, as each worker in a container has."""
+    top = tmp_path / "tree"
+    (top / "a" / "b" / "c" / "d" / "e").mkdir(parents=True)
+
+    def killed(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("runtime.sandbox.layers.os.rmdir", killed)
+        remove_tree(top)
+    remove_tree(top)
+
+    assert not top.exists()
+
+
 def test_the_kernel_and_we_agree_on_what_is_there(layered: Bench) -> None:
     """A copy made by the changes alone is what the command saw, for many small changes."""
     bottom = layered.place.lowers[0]
