@@ -69,6 +69,19 @@ def test_changes_in_other_places_stay(cli: CommandLine, mine: Path) -> None:
     assert (again["paths"], again["applied"]) == ([], False)
 
 
+def test_a_text_with_a_nul_far_down_is_merged_whole(cli: CommandLine, tmp_path: Path) -> None:
+    """It is text to git, which looks at the first 8,000 bytes."""
+    lines = [b"%d\n" % number for number in range(2_000)]
+    base = b"".join([*lines, b"a\0b\n", *lines])
+    job = {"long.txt": base.replace(b"\n5\n", b"\nfive\n", 1)}
+    hands_job(open_store(str(cli.home / "archive")), {"long.txt": base}, [("x", job)], job="long")
+    mine = tmp_path / "mine"
+    cli("workspace", "export", "long@0", mine)
+    (mine / "long.txt").write_bytes(base + b"own\n")
+    assert cli("workspace", "apply", "long", "--to", mine, "--yes").code == 0
+    assert (mine / "long.txt").read_bytes() == job["long.txt"] + b"own\n"
+
+
 def test_changes_in_the_same_places_are_refused(cli: CommandLine, mine: Path) -> None:
     """Nothing is written; with --conflicts, what is text has both between markers, and the rest is
     written but for what cannot be told by lines.

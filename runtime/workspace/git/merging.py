@@ -19,6 +19,9 @@ from runtime.workspace.git.objects import GitObjects, scratch
 _LOOKED_AT = 8_000
 """So many bytes tell whether a file is text, as in git."""
 
+_NUL = "\u0100"
+"""In place of a NUL while a merge is made; no byte is this character."""
+
 Fate = Literal["take", "merge", "conflict", "kept"]
 
 
@@ -168,8 +171,9 @@ def _merged(
     """A merge by lines: whether no line is in conflict, and the text, with markers if some are."""
 
     def entry(data: bytes, name: str) -> pygit2.IndexEntry:
-        # pygit2 gives a text, which must be the same bytes again whatever their encoding is.
-        told = data.decode("latin-1").encode("utf-8")
+        # pygit2 gives a text, which must be the same bytes again whatever their encoding is. It
+        # ends at a NUL, so that is another character meanwhile.
+        told = data.decode("latin-1").replace("\0", _NUL).encode("utf-8")
         return pygit2.IndexEntry(name, repository.create_blob(told), FileMode.BLOB)
 
     result = repository.merge_file_from_index(
@@ -177,7 +181,7 @@ def _merged(
     )
     if isinstance(result, str):
         raise TypeError("pygit2 gave a text in place of a result")
-    return result.automergeable, result.contents.encode("latin-1")
+    return result.automergeable, result.contents.replace(_NUL, "\0").encode("latin-1")
 
 
 def _mode(base: Entry | None, job: Entry, here: Entry) -> int:
