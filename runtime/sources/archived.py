@@ -17,7 +17,7 @@ from runtime.archive.keys import job_prefix
 from runtime.archive.lifecycle.tombstones import tombstones_of
 from runtime.archive.recorded import recorded_effect, recorded_stream, turn_record
 from runtime.archive.stores import ObjectStore
-from runtime.base.addresses import ARCHIVED
+from runtime.base.addresses import ARCHIVED, SCHEME
 from runtime.base.digests import digest_bytes
 from runtime.base.errors import NotFound, ObjectMissing
 from runtime.base.plurals import counted
@@ -100,7 +100,7 @@ class ArchiveSource:
 
     def _effect(self, archive: JobArchive, run: str, turn: int, effect: int) -> Opened:
         value = recorded_effect(archive, run, turn, effect)
-        if value is not None and _is_command(value):
+        if value is not None and _is_command(value, turn, effect):
             data = recorded_stream(archive, run, turn, effect, "stdout")
             errors = recorded_stream(archive, run, turn, effect, "stderr")
             both = b"".join(filter(None, [data, errors]))
@@ -124,10 +124,16 @@ class ArchiveSource:
         return Opened(data, digest_bytes(data), len(data), name)
 
 
-def _is_command(value: dict[str, Any]) -> bool:
-    """Whether an effect's result is a command's: what it printed is kept beside it."""
+def _is_command(value: dict[str, Any], turn: int, effect: int) -> bool:
+    """Whether an effect's result is a command's: what it printed is kept beside it, and it says
+    where. A tool may give a mapping with the same keys.
+    """
     result = value.get("value")
-    return isinstance(result, dict) and {"exit_code", "output"} <= result.keys()
+    return (
+        isinstance(result, dict)
+        and "exit_code" in result
+        and result.get("output") == f"{SCHEME}self@{turn}/effect/{effect}"
+    )
 
 
 def _turn_text(archive: JobArchive, run: str, turn: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from runtime.archive.job import JobArchive
@@ -9,6 +11,7 @@ from runtime.archive.stores import MemoryStore
 from runtime.base.values import JobKey
 from runtime.context.sub_jobs import name_of
 from runtime.sources.archived import ArchiveSource
+from tests.git.jobs import RUN, hands_job
 
 OWN = JobKey(batch="b", job="p" * 90)
 CHILD = name_of(OWN.job, "sha256:0123456789abcdef")
@@ -34,3 +37,16 @@ def test_any_other_job_that_is_not_there_is_one(name: str) -> None:
     """One of another batch or job, a turn, and what no sub-job is called."""
     with pytest.raises(FileNotFoundError, match="no job that has begun is called"):
         _shown(MemoryStore(), name)
+
+
+def test_a_result_of_a_tool_is_shown_whatever_its_keys() -> None:
+    """One that looks like a command's too; of a command what it printed."""
+    store = MemoryStore()
+    archive = hands_job(store, {}, [("x", {})], job="j")
+    given = {"exit_code": 1, "output": "2 failed"}
+    archive.write_effect(RUN, 1, 0, {"value": given, "error_type": None})
+    ran = {"exit_code": 1, "output": "holdfast://self@1/effect/1"}
+    archive.write_effect(RUN, 1, 1, {"value": ran}, texts={"stdout": b"printed\n"})
+
+    assert json.loads(_shown(store, "hands/j@1/effect/0")) == given
+    assert _shown(store, "hands/j@1/effect/1") == "printed\n"
