@@ -40,9 +40,12 @@ give at a time.
 
 @dataclass(frozen=True)
 class Page:
-    """A page as it was fetched, and what tells whether it has changed since."""
+    """A page as it was fetched, the URL that it was found at, and what tells whether it has changed
+    there since.
+    """
 
     opened: Opened
+    url: str
     etag: str | None
     modified: str | None
 
@@ -133,16 +136,18 @@ class WebSource:
             transport=transport,
         ) as client:
             for _ in range(REDIRECTS + 1):
-                async with client.stream("GET", url, headers=_conditions(page)) as response:
-                    if page is not None and response.status_code == 304:
-                        return page.opened
+                # What was found elsewhere is another page: that this one is no newer says nothing.
+                known = page if page is not None and page.url == url else None
+                async with client.stream("GET", url, headers=_conditions(known)) as response:
+                    if known is not None and response.status_code == 304:
+                        return known.opened
                     if response.next_request is None:
-                        return await self._taken(response)
+                        return await self._taken(response, url)
                     url = str(response.next_request.url)
                     self._check(url)
         raise OSError(f"{self.url!r} leads through more than {REDIRECTS} redirects")
 
-    async def _taken(self, response: httpx.Response) -> Opened:
+    async def _taken(self, response: httpx.Response, url: str) -> Opened:
         if response.status_code != 200:
             raise _refusal(response.status_code)(
                 f"{response.status_code} {response.reason_phrase}: {self.url!r}"
@@ -160,10 +165,8 @@ class WebSource:
             name if "." in name or not kind else name + kind,
             note,
         )
-        self.pages.put(
-            self.url,
-            Page(opened, response.headers.get("etag"), response.headers.get("last-modified")),
-        )
+        etag, modified = (response.headers.get(name) for name in ("etag", "last-modified"))
+        self.pages.put(self.url, Page(opened, url, etag, modified))
         return opened
 
     def _check(self, url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from runtime.sources.web import MOST_BYTES
 
 
 class Site:
-    """A web server with a few pages. ``served`` counts answers by path and status."""
+    """A web server with a few pages. ``served`` counts answers by path and status, ``moved`` is
+    where ``/docs/moved`` leads, ``dates`` say when pages were changed that have no tag.
+    """
 
     def __init__(self) -> None:
         self.pages: dict[str, bytes] = {
@@ -27,6 +30,8 @@ class Site:
             "/docs/data": b'{"a": 1}',
         }
         self.served: list[tuple[str, int]] = []
+        self.moved = "/docs/a.md"
+        self.dates: dict[str, str] = {}
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -45,11 +50,16 @@ class Site:
         if request.path.startswith("/status/"):
             status = int(request.path.removeprefix("/status/"))
         elif request.path == "/docs/moved":
-            status, headers = 302, {"Location": "/docs/a.md"}
+            status, headers = 302, {"Location": self.moved}
         elif request.path == "/docs/away":
             status, headers = 302, {"Location": "/private"}
         elif request.path not in self.pages:
             status = 404
+        elif (date := self.dates.get(request.path)) is not None:
+            headers = {"Last-Modified": date, "Content-Type": "text/plain"}
+            since = request.headers.get("If-Modified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")
+            if parsedate_to_datetime(since) >= parsedate_to_datetime(date):
+                status, body = 304, b""
         else:
             headers = {
                 "ETag": f'"{hash(body)}"',
@@ -125,6 +135,26 @@ def test_redirects_are_followed_where_they_lead_is_allowed(site: Site, tmp_path:
     away = read(WorkspaceActivities(), tmp_path, f"{site.address}/docs/away", allowed)
     assert away.error_type == "PermissionError"
     assert ("/private", 404) not in site.served
+
+
+def test_a_redirect_that_leads_to_an_older_page_shows_that(site: Site, tmp_path: Path) -> None:
+    """Whether a page has changed is asked where it was found, and nowhere else."""
+    site.pages |= {"/docs/new.txt": b"new", "/docs/old.txt": b"old"}
+    site.dates = {
+        "/docs/new.txt": "Tue, 02 Jun 2026 00:00:00 GMT",
+        "/docs/old.txt": "Mon, 01 Jun 2026 00:00:00 GMT",
+    }
+    activities, url, allowed = (
+        WorkspaceActivities(),
+        f"{site.address}/docs/moved",
+        (f"{site.address}/docs/",),
+    )
+    site.moved = "/docs/new.txt"
+    assert [read(activities, tmp_path, url, allowed).text for _ in range(2)] == ["new", "new"]
+    site.moved = "/docs/old.txt"
+    assert read(activities, tmp_path, url, allowed).text == "old"
+    asked = [(path, status) for path, status in site.served if path != "/docs/moved"]
+    assert asked == [("/docs/new.txt", 200), ("/docs/new.txt", 304), ("/docs/old.txt", 200)]
 
 
 @pytest.mark.parametrize(
