@@ -32,16 +32,22 @@ def hand_over(
         return None
     base = str(opening["version"])
     diff = differences(Trees(archive.store), base, version, binary=True)
-    patch = redactor.data(diff.patch)
+    whole = diff.patch
+    patch = redactor.data(whole)
     handed = HandedPatch(
         address=keys.effect_key(archive.prefix, run, turn, HANDED_PATCH),
         digest=digest_bytes(patch),
         bytes=len(patch),
         paths=len(diff.files),
-        masked=count_marks(patch.decode("utf-8", "replace")) if patch is not diff.patch else 0,
+        # Files may hold marks: of what the job was shown so.
+        masked=_marks(patch) - _marks(whole) if patch is not whole else 0,
         untold=diff.untold[:_MOST_UNTOLD],
     )
     value = {"patch": handed.model_dump(mode="json")}
     # An attempt before this one may have written it already: that one counts.
     kept = archive.write_effect(run, turn, HANDED_PATCH, value, texts={STREAM: patch})
     return HandedPatch.model_validate(kept["patch"])
+
+
+def _marks(patch: bytes) -> int:
+    return count_marks(patch.decode("utf-8", "replace"))

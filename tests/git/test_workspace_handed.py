@@ -64,6 +64,16 @@ def test_secrets_in_it_are_masked() -> None:
     assert effect["patch"]["masked"] == 1
 
 
+def test_a_mark_that_a_file_holds_is_no_secret_of_the_patch() -> None:
+    """As of what the job was shown masked, and wrote down: there the patch applies."""
+    mark = b"a [masked:pattern-1:0123456789abcdef] b\n"
+    job, _, _ = made(mark)
+    assert (job.effect(RUN, 1, 780_000) or {})["patch"]["masked"] == 0
+    redactor = Redactor(Redaction(patterns=("secret-\\d+",)), {}, lambda: b"k")
+    job, _, _ = made(mark + b"secret-17\n", redactor)
+    assert (job.effect(RUN, 1, 780_000) or {})["patch"]["masked"] == 1
+
+
 def test_only_a_job_with_files_of_its_own_knows_of_it() -> None:
     """Of the contract, the checker and the call."""
     own = {"form": "tool", "tools": (), "result_schema": None}
