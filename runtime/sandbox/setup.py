@@ -193,7 +193,8 @@ def _failure(home: Path) -> tuple[int, str]:
     """How often it failed here, and how the last time."""
     try:
         number, message = json.loads((home / "failed").read_bytes())
-    except FileNotFoundError:
+    # After a power cut the name may be on the disk, and what it names not.
+    except (FileNotFoundError, ValueError):
         return 0, ""
     return number, message
 

@@ -98,6 +98,18 @@ def test_a_failure_is_tried_again_by_who_comes_later(bench: Bench) -> None:
     assert _made(bench, setup).ran
 
 
+def test_a_failure_whose_note_a_power_cut_took_is_tried_again(bench: Bench) -> None:
+    """The file has its name then, and nothing in it."""
+    setup = _setup("grep -q ready file")
+    with pytest.raises(SetupFailed):
+        _made(bench, setup)
+    (note,) = (bench.top / "setups").glob("*/failed")
+    note.write_bytes(b"")
+    (bench.workspace / "file").write_text("ready\n")
+
+    assert _made(bench, setup).ran
+
+
 def test_a_limit_that_is_passed_is_told(bench: Bench) -> None:
     """As for any command."""
     with pytest.raises(SetupFailed, match=r"the set-up failed: it ran for more than 0.3 s"):
