@@ -5,6 +5,8 @@ is small.
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from runtime.base.tokens import encoding
 from runtime.context.excerpts import Excerpt, excerpt
 from runtime.context.outlines import ITEM_CHARS, MAX_ITEMS, outline
+from runtime.context.outlines.data import MOST_COLUMNS
 from runtime.context.outlines.languages import CODE, DATA
 from runtime.context.ranking import name_of
 from runtime.context.source_text import SourceText
@@ -393,3 +396,37 @@ def test_no_text_of_any_kind_raises_or_goes_over_the_budget(
     shown = of(text, f"file{suffix}", str(line), tokens)
     assert shown == of(text, f"file{suffix}", str(line), tokens)
     assert shown.tokens == by_fours(shown.text) <= tokens
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "- " * 300 + "a: 1\n",
+        "".join(f"{' ' * level}a:\n" for level in range(300)),
+        "".join(f"{' ' * level}a:\n{' ' * level}-\n" for level in range(150)),
+    ],
+    ids=["lists", "keys", "both"],
+)
+def test_yaml_that_is_nested_too_deeply_is_read_by_its_lines(hostile: str) -> None:
+    """Its grammar has room for 253 levels and writes on: the process died, which is another one
+    here.
+    """
+    shown = subprocess.run(
+        [sys.executable, "-c", _OUTLINED], input=f"def f():\n{hostile}", text=True, check=False,
+        capture_output=True,
+    )  # fmt: skip
+    assert (shown.returncode, shown.stdout) == (0, "def f():\n")
+
+
+_OUTLINED = """
+import sys
+from runtime.context.outlines import outline
+
+print(*(item.text for item in outline(sys.stdin.read(), ".yaml")))
+"""
+
+
+def test_yaml_that_is_nested_as_deeply_as_people_write_has_its_keys() -> None:
+    """In as many columns as may be, two levels in each."""
+    deep = "".join(f"{' ' * level}a:\n{' ' * level}-\n" for level in range(MOST_COLUMNS - 1))
+    assert outline(deep, ".yaml")[0].text == "a: array of 1 object"

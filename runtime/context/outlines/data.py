@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,13 +15,39 @@ from runtime.context.outlines.syntax import line_of, parsed, text_between
 KEY_LEVELS = 3
 """Keys deeper than that are not listed: they are counted with what holds them."""
 
+MOST_COLUMNS = 100
+"""Columns of YAML in which something may begin that holds more. Its grammar's own code has room for
+253 levels, of which two may begin in one column, and writes beyond that into other memory: the
+process dies.
+"""
+
+# What may stand before something on its line: marks of lists, keys and values, names, tags.
+_BEFORE = re.compile(r"[ \t]*(?:(?:---|[-?:]|[&!*]\S*)[ \t]+)*")
+_MARK = re.compile(r"\S+")
+
 
 def data(text: str, language: DataLanguage) -> Iterator[Item]:
     """The keys in ``text``, as far as it can be parsed."""
+    if language.by_columns and _has_many_columns(text):
+        return
     source = text.encode("utf-8", "replace")
     tree = parsed(source, language.grammar)
     if tree is not None:
         yield from _Reader(source, language).within(tree.root_node, 0)
+
+
+def _has_many_columns(text: str) -> bool:
+    """Whether things begin in more columns than ``MOST_COLUMNS``."""
+    columns = set[int]()
+    for line in text.split("\n"):
+        before = _BEFORE.match(line)
+        # It matches nothing, too.
+        assert before is not None
+        columns.update(mark.start() for mark in _MARK.finditer(line, 0, before.end()))
+        columns.add(before.end())
+        if len(columns) > MOST_COLUMNS:
+            return True
+    return False
 
 
 @dataclass(frozen=True)

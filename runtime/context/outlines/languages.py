@@ -291,7 +291,7 @@ class DataLanguage:
     TOML's sections.
 
     ``mappings`` and ``lists`` are what a value may be; ``open`` nodes are read as if they were not
-    there.
+    there. ``by_columns``: what is in what is told by the columns in which it begins.
     """
 
     grammar: Grammar
@@ -300,6 +300,7 @@ class DataLanguage:
     lists: frozenset[str]
     tables: frozenset[str] = frozenset()
     open: frozenset[str] = frozenset()
+    by_columns: bool = False
 
 
 _JSON = DataLanguage(
@@ -314,6 +315,7 @@ _YAML = DataLanguage(
     mappings=_set("block_mapping flow_mapping"),
     lists=_set("block_sequence flow_sequence"),
     open=_set("document block_node flow_node block_sequence_item"),
+    by_columns=True,
 )
 _TOML = DataLanguage(
     Grammar(tree_sitter_toml.language),
