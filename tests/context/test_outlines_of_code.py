@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,18 @@ def test_text_that_takes_too_much_work_to_parse_is_read_by_its_lines() -> None:
     hostile = "class Fine {};\n" + "a<" * 120_000
     assert parsed(hostile.encode(), CODE[".cpp"].grammar) is None
     assert [item.text for item in outline(hostile, ".cpp")] == ["class Fine {};"]
+
+
+def test_comments_cost_no_more_the_more_there_are() -> None:
+    """Each is looked at with those right above it, and all that is before them is not: ten minutes
+    of a processor were not enough for these.
+    """
+    code = (
+        "import resource, sys\nfrom runtime.context.outlines import outline\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
+        "print(*outline('/**/' * 60_000 + '\\n// What it does.\\nfunction f() {}', '.ts'))\n"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert shown.stdout == "Item(line=2, level=0, text='function f()', doc='What it does.')\n"

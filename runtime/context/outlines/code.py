@@ -5,7 +5,7 @@ of its documentation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -48,11 +48,12 @@ class _Reader:
     def _children(self, parent: Node, level: int, depth: int) -> Iterator[Item]:
         if depth > MAX_DEPTH:
             return
-        before: Node | None = None
-        for node in parent.named_children:
-            yield from self._node(node, node, level, depth, self._comment(before, node))
+        nodes = parent.named_children
+        before = -1
+        for number, node in enumerate(nodes):
+            yield from self._node(node, node, level, depth, self._comment(nodes, before, number))
             if node.type != "attribute_item":  # Rust's stand between a definition and its comment
-                before = node
+                before = number
 
     def _node(
         self, node: Node, start: Node, level: int, depth: int, comment: str
@@ -160,21 +161,25 @@ class _Reader:
     def _line(self, start: Node) -> int:
         return line_of(start) + self.source.count(b"\n", start.start_byte, self._start(start))
 
-    def _comment(self, before: Node | None, node: Node) -> str:
-        """The first line of the comment that stands right above a definition."""
-        if before is None or "comment" not in before.type or self.language.is_python:
+    def _comment(self, nodes: Sequence[Node], before: int, number: int) -> str:
+        """The first line of the comment that stands right above the definition of that number among
+        its siblings; the node ``before`` it may be one.
+        """
+        if before < 0 or self.language.is_python or "comment" in nodes[number].type:
             return ""
-        first, above = before, before.prev_named_sibling
-        # A file may be one comment of a hundred thousand lines.
-        for _ in range(50):
-            if above is None or "comment" not in above.type or line_of(above) < line_of(first) - 1:
+        last = first = nodes[before]
+        if "comment" not in last.type:
+            return ""
+        # A file may be one comment of a hundred thousand lines. By its place: to find a node's
+        # neighbour the parser looks through all before it.
+        for above in reversed(nodes[max(before - 50, 0) : before]):
+            if "comment" not in above.type or line_of(above) < line_of(first) - 1:
                 break
-            first, above = above, above.prev_named_sibling
-        below = before.next_named_sibling or node
-        gap = self.source.count(b"\n", before.end_byte - 1, below.start_byte)
-        if gap > 1 or before.end_byte - first.start_byte > 20_000:
+            first = above
+        gap = self.source.count(b"\n", last.end_byte - 1, nodes[before + 1].start_byte)
+        if gap > 1 or last.end_byte - first.start_byte > 20_000:
             return ""
-        for line in text_between(self.source, first.start_byte, before.end_byte).split("\n"):
+        for line in text_between(self.source, first.start_byte, last.end_byte).split("\n"):
             match = _COMMENT.match(line.strip()[:400])
             if match and match[1].strip("*/# -="):
                 return re.sub(r"</?summary>", "", match[1]).strip()
