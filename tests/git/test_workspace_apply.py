@@ -172,3 +172,23 @@ def test_files_become_directories_and_back(
     cli("workspace", "export", name, theirs)
     assert cli("workspace", "apply", name, "--to", mine, "--yes").code == 0
     assert written_tree(mine) == written_tree(theirs)
+
+
+@pytest.mark.parametrize("own", ["own.txt", "left.log"])
+def test_a_directory_that_holds_something_of_the_users_is_replaced_by_no_file(
+    cli: CommandLine, tmp_path: Path, own: str
+) -> None:
+    """Be it what the job's workspace leaves out. It is told before anything is written."""
+    base: What = {"d/x": b"1", "z": b"2"}
+    job: What = {"d": b"file", "z": b"3"}
+    hands_job(open_store(str(cli.home / "archive")), base, [("x", job)], job=f"filed-{own[:3]}")
+    mine = tmp_path / "mine"
+    cli("workspace", "export", f"filed-{own[:3]}@0", mine)
+    (mine / "d" / own).write_text("mine\n")
+    before = written_tree(mine)
+    refused = cli("workspace", "apply", f"filed-{own[:3]}", "--to", mine, "--yes")
+    assert (refused.code, written_tree(mine)) == (1, before)
+    assert "C d  (the directory is not empty here)" in refused.out
+    written = cli("workspace", "apply", f"filed-{own[:3]}", "--to", mine, "--yes", "--conflicts")
+    assert (written.code, (mine / "z").read_bytes()) == (1, b"3")
+    assert (mine / "d" / own).read_text() == "mine\n"

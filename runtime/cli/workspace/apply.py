@@ -109,14 +109,15 @@ def plan(at: At, root: Path, exclude: tuple[str, ...]) -> tuple[Planned, ...]:
         why = "is no directory" if root.exists() else "is not there: 'workspace export' makes it"
         raise InputError(f"{escaped(str(root))} {why}")
     try:
-        user = take(root, excluded((*exclude, OWN_NAME)), Digests()).tree
+        user = take(root, excluded((*exclude, OWN_NAME)), Digests())
         merge = Merge(
             trees,
             trees.tree(at.of.history.base),
             trees.tree(at.version),
             lambda path: read_file(root / path),
+            user.left,
         )
-        planned = merge.plan(user)
+        planned = merge.plan(user.tree)
     except OSError as error:
         raise InputError(f"{escaped(str(error.filename or root))}: {error.strerror}") from error
     for path in repositories_in(one.path for one in planned):

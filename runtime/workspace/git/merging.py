@@ -4,7 +4,7 @@ the job began with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,14 +55,22 @@ class Planned:
 
 class Merge:
     """A merge of ``job`` into ``user``, both made from ``base``. ``read`` gives the bytes of the
-    user's file at a path.
+    user's file at a path; ``left`` are the paths of what is there and in no tree.
     """
 
-    def __init__(self, trees: Trees, base: Tree, job: Tree, read: Callable[[str], bytes]) -> None:
+    def __init__(
+        self,
+        trees: Trees,
+        base: Tree,
+        job: Tree,
+        read: Callable[[str], bytes],
+        left: Sequence[str],
+    ) -> None:
         self._trees = trees
         self._base = base
         self._job = job
         self._read = read
+        self._left = left
 
     def plan(self, user: Tree) -> tuple[Planned, ...]:
         """What is to become of each path that the job changed, in the order of trees.
@@ -99,11 +107,19 @@ class Merge:
         blocked = _blocked(path, user)
         if blocked and job is not None:
             return Planned("conflict", path, here, job, why=f"{blocked} is no directory here")
-        if here == base or (is_directory(base) and is_directory(here) and not user.names(path)):
+        if is_directory(here) and job is not None and self._holds(path, user):
+            why = "the directory is not empty here"
+            return Planned("conflict", path, here, job, why=why)
+        if here == base or (is_directory(base) and is_directory(here)):
             data = self._trees.content(job) if job is not None and job.is_file else b""
             return Planned("take", path, here, job, data)
         both = self._both(path, base, job, here, objects)
         return None if both.fate == "merge" and both.entry == here else both
+
+    def _holds(self, path: str, user: Tree) -> bool:
+        """Whether something of the user's is in a directory."""
+        left = any(place.startswith(f"{path}/") for place in self._left)
+        return left or bool(user.names(path))
 
     def _both(
         self,
