@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from runtime.base.errors import HoldfastError
 from runtime.trees.entries import Entry, Kind, directory_entry, file_entry, link_entry
 from runtime.workspace.checkouts.applying import Put, put_all
+from tests.sandbox.test_written import NOBODY, unprivileged
 
 NEW = file_entry(b"new", 0o644)
 
@@ -62,3 +64,28 @@ def test_what_is_not_as_it_was_stays(tmp_path: Path) -> None:
         put_all(tmp_path, [put("a")])
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"saved"
+
+
+def test_a_directory_that_nobody_may_write_to_has_what_is_in_it(tmp_path: Path) -> None:
+    """As those of Go's modules; whoever applies it need not be root."""
+    if os.geteuid() == 0:
+        os.chown(tmp_path, NOBODY, NOBODY)
+    at = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with unprivileged():
+            put_all(
+                # The directories above are this user's alone.
+                Path(f"/proc/self/fd/{at}"),
+                [
+                    put("locked", None, directory_entry(0o555)),
+                    put("locked/in", None, directory_entry(0o500)),
+                    put("locked/in/it", None, NEW),
+                ],
+            )
+    finally:
+        os.close(at)
+    assert (tmp_path / "locked/in/it").read_bytes() == b"new"
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("locked", "locked/in")]
+    assert modes == [0o555, 0o500]
+    (tmp_path / "locked").chmod(0o700)
+    (tmp_path / "locked/in").chmod(0o700)

@@ -14,7 +14,7 @@ import pytest
 from runtime.sandbox.layers import remove_tree
 from runtime.sandbox.written import Hidden, written_since
 
-_NOBODY = 65534
+NOBODY = 65534
 _BYTES = 1 << 20
 
 
@@ -24,7 +24,7 @@ def unprivileged() -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    os.seteuid(_NOBODY)
+    os.seteuid(NOBODY)
     try:
         yield
     finally:
@@ -40,7 +40,7 @@ def top(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory of that user's, who need not get to those that it is in."""
     made = Path(tempfile.mkdtemp(prefix="holdfast-written-"))
     if os.geteuid() == 0:
-        os.chown(made, _NOBODY, _NOBODY)
+        os.chown(made, NOBODY, NOBODY)
     monkeypatch.chdir(made)
     yield Path()
     remove_tree(made)

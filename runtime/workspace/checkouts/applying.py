@@ -41,10 +41,15 @@ def put_all(root: Path, puts: Iterable[Put]) -> None:
             with _directory_of(root, put, make=False) as (at, name):
                 _check(root, put, name, at)
                 _remove(name, at)
-    for put in puts:
-        if put.entry is not None:
-            with _directory_of(root, put, make=True) as (at, name):
-                _make(root, put, put.entry, name, at)
+    made = [(put, put.entry) for put in puts if put.entry is not None]
+    for put, entry in made:
+        with _directory_of(root, put, make=True) as (at, name):
+            _make(root, put, entry, name, at)
+    # The inner ones first, and all when what is in them is there: nobody may write to some.
+    for put, entry in reversed(made):
+        if entry.kind is Kind.DIRECTORY:
+            with _directory_of(root, put, make=False) as (at, name):
+                _set_mode(name, entry.mode, at)
 
 
 @contextmanager
@@ -125,7 +130,7 @@ def _remove(name: str, at: int) -> None:
 
 def _make(root: Path, put: Put, entry: Entry, name: str, at: int) -> None:
     if entry.kind is Kind.DIRECTORY:
-        _make_directory(name, entry.mode, at)
+        os.close(_opened(name, at, make=True))
         return
     kept = put.was is not None and put.was.kind is entry.kind
     # Beside its place, and so on one file system with it: it gets there whole, in one step.
@@ -150,10 +155,9 @@ def _make(root: Path, put: Put, entry: Entry, name: str, at: int) -> None:
             os.unlink(beside, dir_fd=at)
 
 
-def _make_directory(name: str, mode: int, at: int) -> None:
-    made = _opened(name, at, make=True)
+def _set_mode(name: str, mode: int, at: int) -> None:
+    made = _opened(name, at, make=False)
     try:
-        # The process's mask has cut the mode of a directory that was just made.
         os.fchmod(made, mode)
     finally:
         os.close(made)
