@@ -52,7 +52,7 @@ def asked_for(query: str) -> dict[str, set[str]]:
     groups = re.findall(r"\bby \(([^)]*)\)", query)
     by = {label.strip() for group in groups for label in group.split(",")}
     bare = re.sub(r"\bby \([^)]*\)", "", query)
-    found = re.findall(r"\b(?!inf\b)([a-z][a-z_]+)\b(?!\s*\()(\{[^}]*\})?", bare)
+    found = re.findall(r"\b(?!(?:inf|or)\b)([a-z][a-z_]+)\b(?!\s*\()(\{[^}]*\})?", bare)
     chosen = re.sub(r"\{[^}]*\}", "", bare)
     return {
         name: by | set(re.findall(r"([a-z_]+)=", labels))
@@ -111,7 +111,7 @@ def test_queries_are_taken_apart() -> None:
     """Names, labels that are chosen by and labels that are grouped by are found, functions not."""
     query = 'histogram_quantile(0.95, sum by (le, a) (rate(x_bucket{b="c"}[5m]))) > 5'
     assert asked_for(query) == {"x_bucket": {"le", "a", "b"}}
-    assert asked_for("sum(y_total) / 1e6") == {"y_total": set()}
+    assert asked_for("sum(y_total) / 1e6 or 0") == {"y_total": set()}
     assert exported('x_bucket{le="1",a="2"} 3\ny_total 4\n# TYPE z counter') == {
         "x_bucket": {"le", "a"},
         "y_total": set(),
