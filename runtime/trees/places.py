@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 
 from runtime.base.os_values import workspace_path
 from runtime.trees.entries import Entry, Kind
+from runtime.trees.spellings import spellings
 from runtime.trees.tree import Tree
 
 MAX_LINKS = 40
@@ -25,7 +27,7 @@ def place_of(tree: Tree, path: str, *, follow: bool = True) -> str:
     """
     if "\0" in path:
         raise ValueError("embedded null character in path")
-    left = _names(path, path)
+    left = _names(without_home(workspace_path(path)), path)
     done: list[str] = []
     links = 0
     while left:
@@ -35,18 +37,15 @@ def place_of(tree: Tree, path: str, *, follow: bool = True) -> str:
                 raise PermissionError(errno.EACCES, OUTSIDE, path)
             done.pop()
             continue
-        here = "/".join([*done, name])
-        entry = tree.get(here)
+        name, entry = _there(tree, done, name)
         if entry is not None and entry.kind is Kind.LINK and (left or follow):
             links += 1
             if links > MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-            if workspace_path(entry.content).startswith("/"):
-                raise PermissionError(errno.EACCES, OUTSIDE, path)
+            left = _names(workspace_path(entry.content), path) + left
             # An absolute link within the workspace goes on from its root.
             if entry.content.startswith("/"):
                 done = []
-            left = _names(entry.content, path) + left
             continue
         if entry is not None and entry.is_file and left:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
@@ -69,8 +68,23 @@ def entry_at(tree: Tree, path: str, *, follow: bool = True) -> tuple[str, Entry]
     return place, entry
 
 
-def _names(path: str, asked: str) -> list[str]:
-    inside = workspace_path(path)
+def without_home(inside: str) -> str:
+    """A path relative to the workspace that may begin with ``~``, which is the workspace too."""
+    if inside == "~" or inside.startswith("~/"):
+        return inside[2:] or "."
+    return inside
+
+
+def _there(tree: Tree, above: Sequence[str], name: str) -> tuple[str, Entry | None]:
+    """What is called so in a directory, by the name that it has, or nothing by that name."""
+    for spelling in spellings(name):
+        entry = tree.get("/".join([*above, spelling]))
+        if entry is not None:
+            return spelling, entry
+    return name, None
+
+
+def _names(inside: str, asked: str) -> list[str]:
     if inside.startswith("/"):
         raise PermissionError(errno.EACCES, OUTSIDE, asked)
     return [name for name in inside.split("/") if name not in {"", "."}]

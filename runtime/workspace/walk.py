@@ -26,7 +26,8 @@ from pathlib import Path
 
 from runtime.base.host_trouble import host_trouble
 from runtime.base.os_values import workspace_path
-from runtime.trees.places import MAX_LINKS, OUTSIDE
+from runtime.trees.places import MAX_LINKS, OUTSIDE, without_home
+from runtime.trees.spellings import spellings
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 """How a file is opened that may be anything by now: neither a link nor a pipe holds us up."""
@@ -52,7 +53,6 @@ GONE = "The workspace's own directory is missing"
 
 # A directory that may be entered and not listed can be walked through only with O_PATH.
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NONBLOCK
-_ESCAPED = re.compile(r"%(5C|[89A-F][0-9A-F])")
 _UNSPEAKABLE = re.compile(r"[\\\udc80-\udcff]")
 
 
@@ -127,14 +127,6 @@ def escape_name(name: str) -> str:
     )
 
 
-def unescape_name(name: str) -> str:
-    """The raw file name whose escaped form is ``name``."""
-    raw = re.sub(
-        _ESCAPED.pattern.encode(), lambda match: bytes([int(match[1], 16)]), os.fsencode(name)
-    )
-    return os.fsdecode(raw)
-
-
 class _Walk:
     """One walk: where it stands (``directory``, ``place``) and the components that are left
     (``todo``).
@@ -184,7 +176,7 @@ class _Walk:
 
     def _look_up(self, name: str) -> tuple[str, os.stat_result]:
         self._count()
-        for spelling in dict.fromkeys((name, unescape_name(name))):
+        for spelling in spellings(name):
             try:
                 return spelling, os.stat(spelling, dir_fd=self._directory, follow_symlinks=False)
             except FileNotFoundError:
@@ -254,9 +246,7 @@ def _components(path: str) -> list[str]:
         ) from None
     if not path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    inside = workspace_path(path)
+    inside = without_home(workspace_path(path))
     if inside.startswith("/"):
         raise PermissionError(errno.EACCES, OUTSIDE, path)
-    if inside == "~" or inside.startswith("~/"):
-        inside = inside[2:] or "."
     return [part or "." for part in inside.split("/")]

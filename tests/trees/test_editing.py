@@ -12,6 +12,7 @@ from runtime.trees.editing import Edited
 from runtime.trees.entries import Entry, directory_entry, file_entry, link_entry
 from runtime.trees.places import place_of
 from runtime.trees.tree import Tree
+from runtime.workspace.files import Workspace
 
 TEXT = "def f(a):\n    return a\n\n\ndef g(a):\n    return a\n"
 FILES = {"src/a.py": TEXT.encode(), "run": b"x", "crlf": b"one\r\ntwo\r\n", "bin": b"\xff"}
@@ -154,6 +155,25 @@ def test_what_a_file_system_refuses_is_refused(call: Call, kind: type[Exception]
     """By the exception that Python's own call would raise."""
     with pytest.raises(kind):
         call()
+
+
+def test_names_are_written_as_they_are_read(tmp_path: Path) -> None:
+    """The workspace as ``~``, and what a listing escapes: bytes that are no UTF-8, a backslash. One
+    that is there as it is written is that one.
+    """
+    raw = {"latin\udce9": b"1", "back\\slash": b"2", "both%E9": b"3", "both\udce9": b"4"}
+    tree = Tree().changed({name: file_entry(data) for name, data in raw.items()})
+    for name, data in raw.items():
+        (tmp_path / name).write_bytes(data)
+    workspace = Workspace(str(tmp_path))
+    assert set(workspace.listdir(".")) == {"latin%E9", "back%5Cslash", "both%E9"}
+    for path in (*workspace.listdir("."), "~/latin%E9", "/workspace/~/latin%E9", "new%E9"):
+        there = (tmp_path / place_of(tree, path)).exists()
+        assert workspace.exists(path) is there
+        if there:
+            assert (tmp_path / place_of(tree, path)).read_bytes() == workspace.read_bytes(path)
+    assert editing.write(tree, "~/a", b"", parents=True).changes.keys() == {"a"}
+    assert editing.delete(tree, "latin%E9").changes == {"latin\udce9": None}
 
 
 def test_places_are_those_of_the_kernel(tmp_path: Path) -> None:

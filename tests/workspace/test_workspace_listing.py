@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from runtime.base.os_values import ScanEntry, StatResult
+from runtime.trees.spellings import unescape_name
 from runtime.workspace.files import Limits, Workspace
-from runtime.workspace.walk import escape_name, unescape_name
+from runtime.workspace.walk import escape_name
 
 
 def test_a_listing_has_each_name_once_sorted_and_escaped(workspace: Workspace) -> None:
