@@ -58,7 +58,7 @@ from runtime.trees import editing
 from runtime.trees.editing import Edited
 from runtime.trees.entries import Changes, Entry, shown
 from runtime.trees.tree import Tree
-from runtime.workspace.checkouts.excluded import excluded
+from runtime.workspace.checkouts.excluded import excluded, left_out
 from runtime.workspace.checkouts.taking import Digests, check_file, read_file, take
 
 R = TypeVar("R")
@@ -228,9 +228,11 @@ class HandsActivities:
         place = request.workspace
         if not place:
             return self._trees.write_base(Tree(), _nothing).tree.version, ()
-        if place.startswith(SCHEME):
-            return version_after(self._store, place, request.key.batch), ()
         leave = excluded(request.writable.exclude)
+        if place.startswith(SCHEME):
+            version = version_after(self._store, place, request.key.batch)
+            gone = dict.fromkeys(left_out(self._trees.tree(version), leave))
+            return self._trees.write_change(version, gone, {}).tree.version, ()
         # A directory that is being written to is copied again as a whole.
         for _ in range(_TRIES):
             try:

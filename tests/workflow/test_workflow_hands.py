@@ -194,6 +194,28 @@ async def test_a_job_begins_empty_or_as_another_left_it(stage: Stage) -> None:
     assert end.result == "1"
 
 
+async def test_a_job_leaves_out_of_anothers_files_what_it_leaves_out_of_any(stage: Stage) -> None:
+    """Its commands would find it there, and what they make of it would not stay."""
+    code = ["write('logs/a/b', '1')\nwrite('logs/c', '1')\nwrite('x.tmp', '1')\nfinish(1)"]
+    first = hands(stage, code)
+    await (await stage.start(first)).result()
+    second = stage.spec(
+        ["r = sh('ls; echo 1 > logs')\nprint(r.stdout)\nfinish(r.stdout)"],
+        workspace=f"holdfast://{first.id}@1",
+        writable=Writable(exclude=("logs/", "*.tmp")),
+    )
+    done = await (await stage.start(second)).result()
+    archive = stage.archive(second)
+    end = archive.end(done.run)
+    assert end is not None
+    assert end.result == "a.txt\n"
+    assert files(stage, workspace_after(archive, done.run, 0)) == {"a.txt": "alpha\n"}
+    assert files(stage, workspace_after(archive, done.run, 1)) == {
+        "a.txt": "alpha\n",
+        "logs": "1\n",
+    }
+
+
 async def test_what_cannot_be_opened_ends_its_job_with_the_reason(stage: Stage) -> None:
     """A directory that has gone; what a job left that made no call."""
     spec = hands(stage, ["finish(1)"], workspace=str(stage.path / "nowhere"))

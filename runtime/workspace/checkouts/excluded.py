@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from pathspec import GitIgnoreSpec
+
+from runtime.trees.entries import is_directory
+from runtime.trees.tree import Tree
 
 
 class Excluded:
@@ -42,6 +45,17 @@ class Excluded:
 
     def _is_below(self, folder: str) -> bool:
         return self.above(folder, directory=True)
+
+
+def left_out(tree: Tree, leave: Excluded) -> Iterator[str]:
+    """The paths of a tree that are left out, without what is in them."""
+    within = ""
+    for path, entry in tree.under():
+        if within and path.startswith(within):
+            continue
+        if leave.has(path, directory=is_directory(entry)):
+            within = f"{path}/"
+            yield path
 
 
 @lru_cache(maxsize=64)
