@@ -56,8 +56,8 @@ def test_text_that_takes_too_much_work_to_parse_is_read_by_its_lines() -> None:
 
 
 def test_comments_cost_no_more_the_more_there_are() -> None:
-    """Each is looked at with those right above it, and all that is before them is not: ten minutes
-    of a processor were not enough for these.
+    """Each is looked at with those right above it, and all that is before them is not: an eighth of
+    these took half a minute of a processor.
     """
     code = (
         "import resource, sys\nfrom runtime.context.outlines import outline\n"
