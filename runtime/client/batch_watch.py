@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ from temporalio.service import RPCError
 
 from runtime.archive.catalog import all_jobs
 from runtime.archive.job import JobArchive
+from runtime.archive.pages import readable_pages
 from runtime.archive.reading import read_ahead
 from runtime.archive.standings import ArchivedStanding, standing_of
 from runtime.archive.stores import ObjectStore
@@ -27,7 +28,7 @@ from runtime.client.standing import Standing
 from runtime.client.statuses import held_up, now_of
 from runtime.job.stops import JobStatus
 from runtime.server.away import is_passing
-from workflows.messages import BatchEnd, BatchNews
+from workflows.messages import NEW_ORDER, BatchEnd, BatchNews
 
 ASKED = 16
 """Open jobs that are asked in a round, in turns where there are more."""
@@ -137,7 +138,9 @@ class BatchWatch:
         self._clock, self._now = clock, now
         self._ended: dict[str, ArchivedStanding] = {}
         self._told: set[str] = set()
-        """Those of them whose ends the batch told, and that were not looked up since."""
+        """Those of them that had ended while the batch ran, and were not looked up since."""
+        self._anew: dict[str, list[str]] = {}
+        """The jobs that begin anew by a page, by its digest: each is read once."""
         self._open: dict[str, tuple[Standing, float]] = {}
         self._turn_of: deque[str] = deque()
         self._errors: dict[str, ErrorKind] = {}
@@ -181,9 +184,8 @@ class BatchWatch:
         counts = {QUEUED: news.waiting, RUNNING: len(news.open) - len(held)}
         for status in held:
             counts[status] = counts.get(status, 0) + 1
-        for id, standing in self._ended.items():
-            # A job that was begun anew is open again, whatever was known of its end.
-            if id not in news.open and standing.status != OPEN and not standing.parent:
+        for standing in self._ended.values():
+            if standing.status != OPEN and not standing.parent:
                 counts[standing.status] = counts.get(standing.status, 0) + 1
         return self._picture(counts, ended=False)
 
@@ -191,13 +193,26 @@ class BatchWatch:
         """What the batch says, after all ends that it tells of are taken in; those that it does not
         tell any more are read from the archive.
         """
+        news = await self._with_ends(control)
+        if news is not None and news != BatchNews():
+            # One that is begun anew, or is to be, is counted as that, whatever is known of its end.
+            for id in (*news.open, *await self._waiting_anew(control, news)):
+                self._ended.pop(id, None)
+        return news
+
+    async def _with_ends(self, control: Control) -> BatchNews | None:
         news = await control.batch_news(self._batch, self._known)
         if news is None or news == BatchNews():
             return news
         if self._first or news.first > self._known:
             names = await asyncio.to_thread(all_jobs, self._store, self._batch)
             known = {*self._ended, *news.open}
-            await self._read([name.job for name in names if name.job not in known])
+            read = [name.job for name in names if name.job not in known]
+            await self._read(read)
+            # A sub-job, or one that has begun meanwhile, of whose end nobody may tell.
+            for id in [id for id in read if self._ended[id].status == OPEN]:
+                del self._ended[id]
+            self._told.update(read)
             self._first, self._known = False, news.total
             return news
         while news.ends:
@@ -210,6 +225,23 @@ class BatchWatch:
                 break
             news = more
         return news
+
+    async def _waiting_anew(self, control: Control, news: BatchNews) -> set[str]:
+        """The jobs of which an end is known, and that wait for their places to begin anew. They are
+        asked for only where there may be some.
+        """
+        ended = {id for id, one in self._ended.items() if one.status != JobStatus.SUCCEEDED}
+        if not news.waiting or not ended:
+            return set()
+        state = await control.batch_state(self._batch)
+        if state is None:
+            return set()
+        pages = [page.digest for page in state.pages]
+        unread = [digest for digest in pages if digest not in self._anew]
+        self._anew |= await asyncio.to_thread(_begun_anew, self._store, unread)
+        paged = [name for digest in pages for name in self._anew[digest]]
+        # One that has got its place since the batch told how many wait is open by now.
+        return ended.intersection((*state.waiting, *state.open, *paged))
 
     def _take(self, ends: tuple[BatchEnd, ...]) -> None:
         """Take in how runs of jobs have ended; those that are started again count as errors."""
@@ -254,10 +286,11 @@ class BatchWatch:
         return self._picture(counts, ended=not going)
 
     def _unread(self, ids: list[str]) -> list[str]:
-        """The jobs of which nothing was told or read, and those that have had another run since it
-        was told: a job that is taken back after its end is not the batch's any more.
+        """The jobs of which nothing was told or read, and those that have had another run since:
+        one that was begun anew may have ended with the batch, which then tells nobody, and one that
+        is taken back after its end is not the batch's any more.
         """
-        told, self._told = [id for id in ids if id in self._told], set()
+        told, self._told = [id for id in ids if id in self._told & self._ended.keys()], set()
 
         def has_another(id: str) -> bool:
             newest = JobArchive(self._store, self._batch, id).runs()[-1:]
@@ -341,6 +374,16 @@ class BatchWatch:
     def _unanswered(self, why: str) -> Picture:
         """The last picture, and that this round has no other."""
         return replace(self._last or Picture(self._batch), silent=why)
+
+
+def _begun_anew(store: ObjectStore, pages: Sequence[str]) -> dict[str, list[str]]:
+    """The jobs of pages that have ended before, and begin anew by them, by the pages' digests; none
+    of a page that cannot be read.
+    """
+    return {page: [] for page in pages} | {
+        page: [order["key"]["job"] for order in orders if order["id"] != NEW_ORDER]
+        for page, orders in readable_pages(store, pages)
+    }
 
 
 async def _status(control: Control | None, archived: ArchivedStanding) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from activities.batch_contracts import PageRef
 from runtime.archive.forms import NewEnd
 from runtime.archive.job import JobArchive
+from runtime.archive.pages import write_page
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.base.errors import NotFound
 from runtime.base.values import JobKey, Usage
@@ -22,17 +24,23 @@ from runtime.client.standing import Standing, Trouble
 from runtime.job.phases import Phase
 from runtime.job.stops import JobStatus
 from tests.archive.archive_jobs import Written, chat, write_run
-from workflows.messages import BatchEnd, BatchNews, JobOutcome, JobProgress
+from workflows.messages import BatchEnd, BatchNews, BatchState, JobOutcome, JobProgress
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def end(store: ObjectStore, id: str, status: str, reason: str = "", turns: int = 4) -> None:
+PAGE = {"c": "after r", "d": "new"}
+"""Jobs of a page, and by which orders they begin."""
+
+
+def end(
+    store: ObjectStore, id: str, status: str, reason: str = "", turns: int = 4, run: str = "r"
+) -> None:
     written = Written(JobArchive(store, "night", id))
-    parent = write_run(written, "r", range(1, turns + 1), None, chat(random.Random(1), turns))
+    parent = write_run(written, run, range(1, turns + 1), None, chat(random.Random(1), turns))
     written.archive.write_end(
         NewEnd(
-            run="r",
+            run=run,
             turn=turns,
             parent=parent,
             status=status,
@@ -54,6 +62,10 @@ class Served:
     phases: dict[str, Phase] = field(default_factory=dict)
     paused: str = ""
     awaits: dict[str, str] = field(default_factory=dict)
+    state: BatchState = field(default_factory=BatchState)
+
+    async def batch_state(self, batch: str) -> BatchState:
+        return self.state
 
     async def batch_news(self, batch: str, known: int) -> BatchNews | None:
         return self.news.pop(0)
@@ -204,6 +216,53 @@ async def test_the_last_picture_is_of_the_newest_runs_and_of_no_sub_job() -> Non
     assert pictures[-2].counts == {"succeeded": 2}
     assert pictures[-1].counts == {"succeeded": 1, "failed": 1}
     assert [error.job for error in pictures[-1].errors] == ["a"]
+
+
+async def test_a_job_that_is_to_begin_anew_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is queued, whatever it ended as before, also in a page that the batch has not read; then
+    it runs. What its run before used is taken back.
+    """
+    monkeypatch.setattr("runtime.client.batch_watch.POLL_SECONDS", 0.0)
+    store = MemoryStore()
+    for id in ("a", "b", "c"):
+        end(store, id, "failed")
+    orders = [{"key": {"batch": "night", "job": id}, "id": order} for id, order in PAGE.items()]
+    page = PageRef(digest=write_page(store, orders), jobs=2)
+    state = BatchState(waiting=("b",), pages=(page,))
+    served = Served([BatchNews(waiting=3), BatchNews(waiting=2, open=("b",))], state=state)
+    following = watch(store, served, 0.0, 1.0).pictures()
+    first = await anext(following)
+    assert (first.counts, first.turns) == ({"queued": 3, "failed": 1}, 4)
+    served.state = BatchState(open=("b",), pages=(page,))
+    second = await anext(following)
+    assert second.counts == {"queued": 2, "running": 1, "failed": 1}
+    assert second.turns == 4 + 2
+    await following.aclose()
+
+
+async def test_the_last_picture_knows_of_ends_that_nobody_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The batch ends with its last job, and tells of that no more: one that had failed before, and
+    was begun anew meanwhile; and a sub-job that was open when the watch began.
+    """
+    monkeypatch.setattr("runtime.client.batch_watch.POLL_SECONDS", 0.0)
+    store = MemoryStore()
+    end(store, "a", "failed", turns=3)
+    below = Written(JobArchive(store, "night", "b.0123456789"))
+    below.archive.write_definition({"goal": "g", "parent": "b"})
+    write_run(below, "r", range(1, 3), None, chat(random.Random(0)))
+    served = Served([BatchNews(open=("b",)), None])
+    following = watch(store, served, 0.0, 1.0).pictures()
+    first = await anext(following)
+    assert (first.counts, first.turns) == ({"running": 1, "failed": 1}, 3 + 2)
+    end(store, "a", "succeeded", run="s")
+    end(store, "b", "succeeded")
+    end(store, "b.0123456789", "succeeded", turns=6)
+    last = await anext(following)
+    assert (last.counts, last.turns) == ({"succeeded": 2}, 4 + 4 + 6)
 
 
 async def test_where_nobody_answers_the_last_picture_stays() -> None:
