@@ -15,3 +15,11 @@ def exit_code(statuses: Iterable[str]) -> int:
     if ends <= {JobStatus.SUCCEEDED}:
         return 0
     return BUDGET if ends <= {JobStatus.SUCCEEDED, JobStatus.BUDGET} else SOME_FAILED
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Of the codes of several runs the one that counts: a difference before a failure, and that
+    before a budget, as with jobs.
+    """
+    told = {*codes}
+    return next((code for code in (DIFFERENCE, SOME_FAILED, BUDGET) if code in told), 0)

@@ -17,7 +17,7 @@ from runtime.archive.texts import Explained
 from runtime.base.plurals import counted
 from runtime.base.values import JobKey
 from runtime.cli.differences import explained_in, lines_of
-from runtime.cli.exit_codes import DIFFERENCE, INTERRUPTED, SOME_FAILED, exit_code
+from runtime.cli.exit_codes import DIFFERENCE, INTERRUPTED, SOME_FAILED, exit_code, worst
 from runtime.cli.interrupts import Interrupts
 from runtime.cli.output import json_document, note, say
 from runtime.cli.reporters import PlainReporter, outcome_line, silence_line
@@ -123,7 +123,7 @@ async def followed(
     else:
         for result in results:
             _report(result)
-    return max((result.code for result in results), default=0)
+    return worst(result.code for result in results)
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from runtime.archive.stores import MemoryStore, ObjectStore, open_store
 from runtime.base.errors import NotFound
 from runtime.base.values import JobKey, Usage
 from runtime.cli.batch_board import drawn, sums
-from runtime.cli.exit_codes import exit_code
+from runtime.cli.exit_codes import exit_code, worst
 from runtime.cli.main import main
 from runtime.client.batch_watch import ASKED, BatchWatch, ErrorKind, OpenJob, Picture
 from runtime.client.standing import Standing, Trouble
@@ -336,3 +336,9 @@ def test_the_table_never_has_more_lines_than_the_terminal(width: int, height: in
 def test_the_exit_code_tells_how_it_ended(counts: dict[str, int], code: int) -> None:
     """As that of ``run`` does."""
     assert exit_code(Picture("night", counts=counts).counts) == code
+
+
+def test_of_several_runs_the_worst_code_counts() -> None:
+    """A failure is worse than a budget, as with jobs, and a difference is worse than both."""
+    assert worst([3, 0, 1]) == exit_code(["budget", "succeeded", "failed"]) == 1
+    assert (worst([1, 4, 3]), worst([3, 0]), worst([0, 0]), worst([])) == (4, 3, 0, 0)
