@@ -80,7 +80,7 @@ def command(
     from runtime.cli.job_turn import parse_job_turn
     from runtime.cli.showing import chosen_run
     from runtime.cli.stores import archive_of
-    from runtime.client.forks import ForkPoint, fork
+    from runtime.client.forks import ForkPoint, forks
     from runtime.server.connection import Connection
 
     asked = parse_job_turn(job)
@@ -95,15 +95,12 @@ def command(
         source = RunName(batch=key.batch, job=key.job, run=chosen_run(archive, str(key), run))
         wanted = Wanted(mode, frozen, then, edit, message, model, budget)
         # An order for each: one order is claimed by one run.
-        orders = [order_of(wanted, archive, source, turn) for _ in names]
-        check_order(orders[0], archive, detach=detach)
+        orders = {one: order_of(wanted, archive, source, turn) for one in names}
+        check_order(orders[names[0]], archive, detach=detach)
 
         async def begin(connection: Connection) -> list[Started]:
-            point = ForkPoint(source, turn)
-            return [
-                Started(await fork(connection.client, objects, point, one, order), order)
-                for one, order in zip(names, orders, strict=True)
-            ]
+            made = await forks(connection.client, objects, ForkPoint(source, turn), orders)
+            return [Started(*one) for one in zip(made, orders.values(), strict=True)]
 
         # No file names a fork: 'run' of that of its job may have nothing to work on.
         further = "this command again, 'holdfast worker'"

@@ -73,18 +73,46 @@ async def fork(
     order: ReplayOrder,
     queue: str | None = None,
 ) -> Reset:
-    """Start job ``name`` of the same batch before turn ``point.turn`` of the source; ``order``
-    holds from there on.
+    """``forks`` of one name."""
+    (made,) = await forks(client, store, point, {name: order}, queue)
+    return made
+
+
+async def forks(
+    client: Client,
+    store: ObjectStore,
+    point: ForkPoint,
+    orders: Mapping[str, ReplayOrder],
+    queue: str | None = None,
+) -> list[Reset]:
+    """Start a job of the same batch for each name in ``orders``, before turn ``point.turn`` of the
+    source; its order holds from there on. None is started unless all can be.
 
     Where that very fork was started before, by a command that was killed, it is the one that is
     returned, running or ended.
 
     Raises:
         NotFound: if the source has no such turn.
-        InputError: if there is another job of that name already, or the source is half deleted.
+        InputError: if there is another job of such a name already, or the source is half deleted.
         ArchiveError: if the archive cannot be read.
     """
     await asyncio.to_thread(check_not_half_deleted, JobArchive.of(store, point.source))
+    planned = [await _planned(client, store, point, *one) for one in orders.items()]
+    where = queue or batch_queue(point.source.batch)
+    return [
+        there or await _start(client, store, point, job_order, order, where)
+        for order, (job_order, there) in zip(orders.values(), planned, strict=True)
+    ]
+
+
+async def _planned(
+    client: Client, store: ObjectStore, point: ForkPoint, name: str, order: ReplayOrder
+) -> tuple[JobOrder, Reset | None]:
+    """What a fork is started with, and the fork itself if it is there already.
+
+    Raises:
+        NotFound, InputError, ArchiveError: as ``forks``.
+    """
     job_order = await asyncio.to_thread(_order_of, store, point, name, order)
     restore = job_order.origin.restore if job_order.origin is not None else None
     await asyncio.to_thread(
@@ -96,12 +124,12 @@ async def fork(
     )
     key = job_order.key
     if (there := await _started_before(client, store, job_order)) is not None:
-        return there
+        return job_order, there
     if await asyncio.to_thread(JobArchive.of(store, key).runs):
         raise InputError(
             f"there is a job {key} already, which Temporal no longer has: name the fork otherwise"
         )
-    return await _start(client, store, point, job_order, order, queue or batch_queue(key.batch))
+    return job_order, None
 
 
 async def resume_lost(client: Client, store: ObjectStore, plan: Plan) -> None:

@@ -143,6 +143,18 @@ def test_forks_run_side_by_side(cli: CommandLine, job: str) -> None:
     assert (zero.code, "names no statement" in zero.err) == (2, True)
 
 
+def test_of_several_forks_none_begins_where_one_cannot(cli: CommandLine, job: str) -> None:
+    """The second of them is another job: the first would wait for a worker, and nobody knew."""
+    edit = cli.write("edit.py", "n = 7")
+    assert cli("fork", f"{job}@3", "--as", "b-2", "--edit", edit).code == 0
+    refused = cli("fork", f"{job}@3", "--as", "b", "--count", "2")
+    assert (refused.code, "b-2 already, a fork of" in refused.err) == (2, True)
+    assert [row["id"] for row in cli("ls", job.partition("/")[0], "--json").json()] == ["a", "b-2"]
+    # Given as before, that one is followed beside the other.
+    both = cli("fork", f"{job}@3", "--as", "b", "--count", "2", "--edit", edit)
+    assert (both.code, both.out.count("is there already")) == (0, 1)
+
+
 def test_a_message_and_another_model_from_n_on(cli: CommandLine) -> None:
     """The message is shown at N, the model is called from N on."""
     cli.write("m.py", FOLLOWING)
