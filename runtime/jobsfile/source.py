@@ -8,7 +8,9 @@ expansion is counted (``MAX_VALUES``).
 from __future__ import annotations
 
 import json
+import re
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +40,7 @@ JSONL_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 _TAG = "tag:yaml.org,2002:"
 _JSON_SCALARS = frozenset({_TAG + kind for kind in ("int", "float", "bool", "null")})
 _TEXT_SCALARS = frozenset({_TAG + "str", _TAG + "timestamp"})
+_ESCAPE = re.compile(r"\\U([0-9A-Fa-f]{8})")
 
 
 def is_jsonl(path: Path) -> bool:
@@ -121,10 +124,20 @@ def read_yaml(text: str, problems: Problems) -> Any:
         raise InputError(
             f"{problems.file}:{text.count(chr(10), 0, at) + 1}: bad YAML: {what}"
         ) from None
+    # The escape of a character past the last one.
+    except (ValueError, OverflowError) as error:
+        at = next((one.start() for one in _ESCAPE.finditer(text) if _is_past_all(one[1])), None)
+        what = str(error) if at is None else f"there is no character {text[at : at + 10]}"
+        line = text.count("\n", 0, at or 0) + 1
+        raise InputError(f"{problems.file}:{line}: bad YAML: {what}") from None
     except RecursionError:
         raise InputError(
             f"{problems.file}:1: bad YAML: nested more than {MAX_DEPTH} deep"
         ) from None
+
+
+def _is_past_all(digits: str) -> bool:
+    return int(digits, 16) > sys.maxunicode
 
 
 @dataclass
@@ -170,7 +183,9 @@ class _Plain:
         if node.tag in _JSON_SCALARS:
             try:
                 return checked_number(self.construct(node), at, self.problems)
-            except ValueError:
+            # A tag says what a text is which it need not be: 'maybe' is no key of the table of
+            # truth values, and an empty text has no first digit.
+            except (ValueError, LookupError):
                 pass
         self.problems.add(
             at, f"expected plain YAML, got {shown(node.value)} with the tag {shown(str(node.tag))}"

@@ -204,6 +204,16 @@ TOO_MANY_DIGITS = "expected a whole number of at most 300 digits"
         ("store: x", "jobs[0].store: unknown key here; it belongs at the top of the file"),
         ("? [a]\n    : 1", "jobs[0]: expected text keys, got a list or mapping as a key"),
         ("form: !form tool", "jobs[0].form: expected plain YAML, got 'tool' with the tag '!form'"),
+        (
+            "pin_user_messages: !!bool maybe",
+            "jobs[0].pin_user_messages: expected plain YAML, got 'maybe' with the tag"
+            " 'tag:yaml.org,2002:bool'",
+        ),
+        (
+            "context_tokens: !!int ''",
+            "jobs[0].context_tokens: expected plain YAML, got '' with the tag"
+            " 'tag:yaml.org,2002:int'",
+        ),
         ("!key form: tool", "jobs[0].form: expected plain YAML, got the tag '!key'"),
         ("<<: 4", "jobs[0]: expected '<<' to name a mapping"),
     ],
@@ -650,6 +660,8 @@ def test_a_stem_that_is_no_name(refuse: Refuse) -> None:
             "a: 1\nb: \x00\n",
             "2: bad YAML: unacceptable character #x0000: special characters are not allowed",
         ),
+        ('a: 1\nb: "\\U0001F600 \\U00110000"\n', r"2: bad YAML: there is no character \U00110000"),
+        ('a: 1\nb: "\\UFFFFFFFF"\n', r"2: bad YAML: there is no character \UFFFFFFFF"),
         (b"a: 1\nb: \xff\n", "2: expected UTF-8, got the byte 0xff"),
     ],
 )
