@@ -175,7 +175,7 @@ def _workspace(index: int, problems: Problems) -> Location:
 
 def _check_secrets(job: JobSpec, index: int, problems: Problems) -> None:
     """See that the job's tools can be given what it names."""
-    own = ("jobs", index, "secrets") in problems.lines.by_location
+    own = problems.has(("jobs", index, "secrets"))
     try:
         named_secrets(job.secrets, os.environ)
     except ValueError as error:

@@ -349,6 +349,23 @@ def test_whoever_is_told_of_ends_has_an_address(
     assert own_cli("run", file, "--dry-run").code == 0
 
 
+def test_a_secret_that_is_missing_is_told_where_it_is_named(
+    own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by a job that stands for several: once, and not at the defaults, which name none."""
+    monkeypatch.delenv("SEARCH_KEY", raising=False)
+    own_cli.write("a.yaml", script("finish(1)"))
+    jobs = 'jobs:\n  - {id: a, goal: g}\n  - id: "b-{n}"\n    goal: g\n    count: 3\n'
+    own = "    secrets: [SEARCH_KEY]\n"
+    head = "defaults: {workspace: ., model: scripted/a.yaml}\n"
+    file = own_cli.write("jobs.yaml", head + jobs + own)
+    told = "the secret SEARCH_KEY is not in the worker's environment"
+    assert own_cli("run", file) == Done(2, "", f"error: {file}:7: jobs[1].secrets: {told}\n")
+    head = "defaults: {workspace: ., model: scripted/a.yaml, secrets: [SEARCH_KEY]}\n"
+    file = own_cli.write("jobs.yaml", head + jobs)
+    assert own_cli("run", file) == Done(2, "", f"error: {file}:1: defaults.secrets: {told}\n")
+
+
 def test_a_variable_that_masks_nothing_is_worth_a_note(
     own_cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
