@@ -61,8 +61,8 @@ class Board:
     tokens: int = 0
 
     def planned(self, jobs: int, outcomes: Iterable[JobOutcome]) -> None:
-        """There are so many jobs; some ended before."""
-        self.jobs = jobs
+        """There are so many jobs; some ended before. What was planned until now is forgotten."""
+        self.jobs, self.ends, self.cost, self.tokens = jobs, Counter(), 0.0, 0
         for outcome in outcomes:
             self.ended(outcome)
 

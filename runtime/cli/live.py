@@ -38,9 +38,13 @@ class LiveReporter(PlainReporter):
         """Prints the plan and begins to draw."""
         self.stop()
         super().planned(plan, where)
-        self._board.planned(len(plan.ids), list(plan.ended.values()))
+        self.begun(plan)
         if len(plan.counted(Start.DONE)) < len(plan.ids):
             self._begin()
+
+    def begun(self, plan: Plan) -> None:
+        """Counts the jobs anew."""
+        self._board.planned(len(plan.ids), list(plan.ended.values()))
 
     def turn(self, turn: Turn) -> None:
         """Updates the job's row."""

@@ -41,6 +41,12 @@ class Reporter(Protocol):
         """What would be done with each job, where nothing is started."""
         ...
 
+    def begun(self, plan: Plan) -> None:
+        """The jobs are submitted; those of the plan before that begin again by themselves have no
+        end in this one.
+        """
+        ...
+
     def turn(self, turn: Turn) -> None:
         """A job has moved."""
         ...
@@ -105,6 +111,9 @@ class PlainReporter:
             )
         if len(plan.ids) > LISTED:
             say(f"and {len(plan.ids) - LISTED:,} more")
+
+    def begun(self, plan: Plan) -> None:
+        """Nothing: a note tells how many begin again."""
 
     def turn(self, turn: Turn) -> None:
         """A line for each new turn, each wait, each command that takes long, and each attempt that
@@ -181,6 +190,9 @@ class JsonReporter:
 
     def listed(self, plan: Plan) -> None:
         """The plan's line says it all."""
+
+    def begun(self, plan: Plan) -> None:
+        """Their turns and ends say it all."""
 
     def turn(self, turn: Turn) -> None:
         """``{"event": "turn", ...}``."""

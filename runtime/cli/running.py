@@ -227,6 +227,7 @@ async def _run(
             interrupted = begun is None
             if begun is not None:
                 plan, seen = begun, Seen(begun.ended)
+                reporter.begun(plan)
                 looks = (
                     tell_of_full_disks(_written(connection, store), note, request.again),
                     tell_of_a_lost_archive(store, archive, note),

@@ -4,12 +4,14 @@ had an end.
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 
 import pytest
 
 from tests.cli.command_line import UNHURRIED, CommandLine, gated, script, wait_for
+from tests.cli.terminal import on_a_terminal
 
 pytestmark = pytest.mark.server
 
@@ -27,7 +29,7 @@ def test_what_was_to_be_started_anew_is_started_by_the_command_that_resumes(
     cli: CommandLine,
 ) -> None:
     """Interrupted, it says what goes on with the jobs; until then one of them can be cancelled,
-    though no worker is there.
+    though no worker is there. On a terminal each is counted once.
     """
     cli.write("f.py", FAILS)
     jobs = [f"id: f{n}, model: scripted/f.py, {UNHURRIED}" for n in range(3)]
@@ -41,11 +43,14 @@ def test_what_was_to_be_started_anew_is_started_by_the_command_that_resumes(
     assert (done.code, f"holdfast run {file}\n" in done.out + done.err) == (130, True)
     assert cli("cancel", "anew/f2").code == 0
     cli.write("gate", "")
-    again = cli("run", file)
-    assert "begin again, as was asked for before" in again.err or "begins again" in again.err
-    assert "anew/f0  succeeded" in again.out
-    assert "anew/f1  succeeded" in again.out
-    assert "anew/f2  cancelled" in again.out
+    code, again = on_a_terminal([sys.executable, "-m", "holdfast", "run", file], cli.path)
+    assert code == 1
+    assert "begin again, as was asked for before" in again or "begins again" in again
+    assert "anew/f0  succeeded" in again
+    assert "anew/f1  succeeded" in again
+    assert "anew/f2  cancelled" in again
+    # The table does not count the ends of before any more.
+    assert re.search(r"(?<!, )1 cancelled, 2 succeeded of 3  ", again)
     assert [len(cli.archive("anew", f"f{n}").runs()) for n in range(3)] == [2, 2, 1]
 
 

@@ -75,6 +75,20 @@ def test_every_size_shows_turn_tokens_and_cost(width: int, height: int) -> None:
     assert lines[-1] == f"… and {60 - len(rows)} more"
 
 
+def test_jobs_that_begin_again_are_counted_once() -> None:
+    """``run`` hears from the batch that some of those that failed wait to begin anew, as after one
+    with ``--rerun-failed`` that was interrupted.
+    """
+    board = Board(began=100.0)
+    failed = [_ended(name, JobStatus.FAILED) for name in "abc"]
+    board.planned(4, failed)
+    board.planned(4, failed[2:])
+    board.turn(_turn("a"))
+    assert _drawn(board, 100, 24)[0] == (
+        "2 queued, 1 running, 1 failed of 4  1:02:05  $1.7500  1,234,577 tokens"
+    )
+
+
 def test_a_narrow_line_word_by_word() -> None:
     """Of 60 columns the name has a quarter, its middle left out, and what is left is the
     statement's.
