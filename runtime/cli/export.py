@@ -17,6 +17,7 @@ from runtime.cli.output import json_line, note, write
 if TYPE_CHECKING:
     from runtime.archive.export import Turns
     from runtime.archive.gaps import Gap
+    from runtime.archive.job import JobArchive
     from runtime.archive.stores import ObjectStore
     from runtime.base.values import JobKey
 
@@ -79,7 +80,6 @@ def command(
     """
     if delta and format is not Format.JSONL:
         raise InputError("--delta is a form of jsonl: spans have their whole prompt")
-    from runtime.archive.changes import attempts_shown
     from runtime.archive.export import export_lines
     from runtime.archive.export_forms import Delta, Full
     from runtime.archive.genai import genai_lines
@@ -97,14 +97,8 @@ def command(
     name = job_to_read(objects, job)
     archive = JobArchive.of(objects, name)
     chosen, wanted = chosen_run(archive, str(name), run), _turns(turns)
-    held = (
-        [turn for turn, _ in attempts_shown(archive, chosen, None, [])] if turns is not None else []
-    )
-    if turns is not None and not any(map(wanted.hold, held)):
-        raise NotFound(
-            f"{name} has no turn of {turns} in run {chosen}: it has turns {min(held)} to"
-            f" {max(held)}"
-        )
+    if turns is not None:
+        _check_held(archive, chosen, wanted, f"{name} has no turn of {turns} in run {chosen}")
     if run is None:
         tell_newest(archive, str(name))
     gaps: list[Gap] = []
@@ -118,6 +112,26 @@ def command(
     for gap in dict.fromkeys(gaps):
         if gap.turn is None or wanted.hold(gap.turn):
             note(f"left out: {gap}: run 'holdfast verify {name}'")
+
+
+def _check_held(archive: JobArchive, run: str, wanted: Turns, none: str) -> None:
+    """See that a run has some of the ``wanted`` turns.
+
+    Raises:
+        ObjectCorrupt: if it had, and they cannot be read.
+        NotFound: if it has ``none``.
+    """
+    from runtime.archive.changes import attempts_shown
+    from runtime.archive.gaps import check_turns, readable
+
+    held = [turn for turn, _ in attempts_shown(archive, run, None, [])]
+    if any(map(wanted.hold, held)):
+        return
+    for gap in readable(archive, run).gaps:
+        if gap.turn is not None and wanted.hold(gap.turn):
+            check_turns(archive, run, gap.turn)
+    has = f"turns {min(held)} to {max(held)}" if held else "none that can be read"
+    raise NotFound(f"{none}: it has {has}")
 
 
 def _inspect(objects: ObjectStore, name: str) -> None:

@@ -115,6 +115,7 @@ def test_a_turn_of_which_nothing_is_left_is_told_as_lost(given: Damaged) -> None
         *(f"show licences@33 --part {part}" for part in ("prompt", "wire", "nodes", "statement")),
         *("why licences@33 Result", "blame licences@33", "nodes licences@33"),
         *("diff licences@33", "diff licences@34", "compare licences --other-run a"),
+        "export licences --turns 33",
     ):
         lost = given(*command.split())
         assert (command, lost.code, lost.out) == (command, 4, "")
@@ -122,6 +123,17 @@ def test_a_turn_of_which_nothing_is_left_is_told_as_lost(given: Damaged) -> None
             f"error: turn 33 of nightly/licences cannot be read: {STEP} is not there: run 'holdfast"
             " verify nightly/licences'\n"
         )
+
+
+def test_export_of_turns_says_that_none_can_be_read(given: Damaged) -> None:
+    """Where all that was sent is gone."""
+    for sent in given.store.glob("nightly/licences/turns/*/*/*.attempt-*"):
+        sent.unlink()
+    none = given("export", "licences", "--turns", "33")
+    assert (none.code, none.out) == (2, "")
+    assert none.err == (
+        "error: nightly/licences has no turn of 33 in run b: it has none that can be read\n"
+    )
 
 
 def test_the_newest_turn_is_that_of_which_the_end_knows(given: Damaged) -> None:
