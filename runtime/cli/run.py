@@ -106,7 +106,8 @@ def command(
     such as s3://BUCKET/PREFIX. Without, it is a directory of this machine.
 
     Exit code 0: all jobs succeeded; 1: some did not; 2: bad input; 3: a budget stopped some; 4: the
-    archive was removed while they ran; 130: interrupted.
+    archive was removed while they ran, or what came of a job cannot be read there; 130:
+    interrupted.
     """
     with loading():
         from runtime.jobsfile.load import load

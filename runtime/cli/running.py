@@ -17,7 +17,7 @@ from runtime.archive.catalog import archive_id
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore, folder_of
 from runtime.base.collector import loading
-from runtime.base.errors import HoldfastError, InputError
+from runtime.base.errors import HoldfastError, InputError, ObjectCorrupt
 from runtime.base.home import state_home
 from runtime.base.plurals import counted
 from runtime.base.spec.models import BatchSpec, JobSpec
@@ -238,10 +238,15 @@ async def _run(
                 finally:
                     for look in watching:
                         look.cancel()
-    jobs = await asyncio.to_thread(summary, store, plan, seen)
+    damaged: list[str] = []
+    jobs = await asyncio.to_thread(summary, store, plan, seen, damaged)
     reporter.closed(jobs, request.again if interrupted else None, request.rerun)
     if archive:
         await asyncio.to_thread(check_is_there, store, archive)
+    # Of the others all is told by then.
+    if damaged:
+        more = f" (and {len(damaged) - 1:,} more)" if len(damaged) > 1 else ""
+        raise ObjectCorrupt(f"{damaged[0]}{more}")
     return INTERRUPTED if interrupted else exit_code(one.status for one in seen.outcomes.values())
 
 

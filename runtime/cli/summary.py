@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from runtime.archive.gaps import UNREADABLE
 from runtime.archive.handed import told_patch
 from runtime.archive.job import JobArchive
 from runtime.archive.lifecycle.tombstones import tombstones_of
@@ -34,8 +35,10 @@ class Seen:
     progress: dict[str, JobProgress] = field(default_factory=dict)
 
 
-def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
-    """A document of each job of the plan; what cannot be read is noted, and what was deleted."""
+def summary(store: ObjectStore, plan: Plan, seen: Seen, damaged: list[str]) -> list[dict[str, Any]]:
+    """A document of each job of the plan; what was deleted is noted. ``damaged`` is told what of
+    the ends cannot be read: such a job is told with what the server knows of it.
+    """
     jobs: list[dict[str, Any]] = []
     deleted: list[str] = []
     below, unreadable = spent_below(store, plan.batch, {job.id for job in plan.jobs})
@@ -50,10 +53,16 @@ def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
         if outcome is None:
             stands = _of_this_command(standing_of(archive), job)
             outcome = _end_unseen(stands)
-        end = archive.end(outcome.run) if outcome else None
-        if end is None and outcome is not None:
-            deleted += _deleted(archive)
-        left = left_by(archive, outcome.run) if outcome else None
+        end, left, patch = None, None, None
+        if outcome is not None:
+            try:
+                end = archive.end(outcome.run)
+                left = left_by(archive, outcome.run)
+                patch = told_patch(archive, end)
+            except UNREADABLE as error:
+                damaged.append(str(error))
+            else:
+                deleted += _deleted(archive) if end is None else []
         jobs.append(
             {
                 "job": f"{plan.batch}/{job.id}",
@@ -64,7 +73,7 @@ def summary(store: ObjectStore, plan: Plan, seen: Seen) -> list[dict[str, Any]]:
                 **(_used_by(outcome) if outcome else _used_so_far(stands, job, seen)),
                 "sub_jobs": asdict(below[job.id]) if job.id in below else None,
                 "workspace": left.model_dump(mode="json") if left else None,
-                "patch": told_patch(archive, end),
+                "patch": patch,
             }
         )
     for told in deleted[:_NAMED]:

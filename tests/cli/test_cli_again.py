@@ -10,7 +10,14 @@ import sys
 
 import pytest
 
-from tests.cli.command_line import UNHURRIED, CommandLine, gated, script, wait_for
+from tests.cli.command_line import (
+    UNHURRIED,
+    CommandLine,
+    damage,
+    gated,
+    script,
+    wait_for,
+)
 from tests.cli.terminal import on_a_terminal
 
 pytestmark = pytest.mark.server
@@ -52,6 +59,26 @@ def test_what_was_to_be_started_anew_is_started_by_the_command_that_resumes(
     # The table does not count the ends of before any more.
     assert re.search(r"(?<!, )1 cancelled, 2 succeeded of 3  ", again)
     assert [len(cli.archive("anew", f"f{n}").runs()) for n in range(3)] == [2, 2, 1]
+
+
+def test_an_end_that_cannot_be_read_hides_no_other(cli: CommandLine) -> None:
+    """All is told that there is, and then what is damaged, with exit code 4."""
+    cli.write("a.json", script("finish([1])"))
+    jobs = [f"id: {name}, model: scripted/a.json" for name in "abc"]
+    file = cli.jobs(*jobs, batch="harmed")
+    assert cli("run", file).code == 0
+    (end,) = (cli.home / "archive/harmed/b/ends").iterdir()
+    whole = end.read_bytes()
+    damage(end)
+    again = cli("run", file)
+    end.write_bytes(whole)
+    assert (again.code, "'holdfast verify' tells what is damaged" in again.err) == (4, True)
+    assert [line for line in again.out.splitlines() if "[1]" in line] == [
+        "harmed/a: [1]",
+        "harmed/c: [1]",
+    ]
+    assert "3 succeeded; " in again.out
+    assert f"error: harmed/b/ends/{end.name}" in again.err
 
 
 def test_the_end_of_a_batch_is_told_by_the_command_that_resumes(cli: CommandLine) -> None:

@@ -55,7 +55,7 @@ def test_an_open_job_is_told_with_all_that_it_used(seen: bool) -> None:
     written(store, "open")
     if seen:
         progress["open"] = progress_of(2, 113, 0.001)
-    (row,) = summary(store, Plan(BatchSpec(batch="b", jobs=()), ("open",)), Seen({}, progress))
+    (row,) = summary(store, Plan(BatchSpec(batch="b", jobs=()), ("open",)), Seen({}, progress), [])
     told = [row[name] for name in ("status", "turns", "tokens", "cost_usd")]
     assert told == ["open", 2, USED.total, 0.002]
 
@@ -65,7 +65,7 @@ def test_what_a_turn_used_that_is_not_finished_is_told_too() -> None:
     store, most = MemoryStore(), progress_of(3, 900, 0.9)
     written(store, "open")
     plan = Plan(BatchSpec(batch="b", jobs=()), ("open",))
-    (row,) = summary(store, plan, Seen({}, {"open": most}))
+    (row,) = summary(store, plan, Seen({}, {"open": most}), [])
     assert [row[name] for name in ("turns", "tokens", "cost_usd")] == [3, 900, 0.9]
 
 
@@ -76,7 +76,7 @@ def test_a_job_that_ended_unseen(end: str, told: tuple[str, str | None]) -> None
     """What failed may begin again by itself."""
     store = MemoryStore()
     written(store, "ended", end)
-    (row,) = summary(store, Plan(BatchSpec(batch="b", jobs=()), ("ended",)), Seen({}))
+    (row,) = summary(store, Plan(BatchSpec(batch="b", jobs=()), ("ended",)), Seen({}), [])
     assert (row["status"], row["result"]) == told
     assert (row["turns"], row["tokens"]) == (2, USED.total)
 
@@ -86,7 +86,7 @@ def test_what_the_run_before_used_is_not_told_again() -> None:
     store = MemoryStore()
     written(store, "again", "failed")
     known = {"again": JobPlan("again", Start.RERUN, before="r")}
-    (row,) = summary(store, Plan(BatchSpec(batch="b", jobs=()), ("again",), known), Seen({}))
+    (row,) = summary(store, Plan(BatchSpec(batch="b", jobs=()), ("again",), known), Seen({}), [])
     assert [row[name] for name in ("status", "turns", "tokens")] == ["open", 0, 0]
 
 
