@@ -204,7 +204,8 @@ class BatchWatch:
         news = await control.batch_news(self._batch, self._known)
         if news is None or news == BatchNews():
             return news
-        if self._first or news.first > self._known:
+        # A batch that has ended, and begins again, counts its ends anew.
+        if self._first or news.first > self._known or news.total < self._known:
             names = await asyncio.to_thread(all_jobs, self._store, self._batch)
             known = {*self._ended, *news.open}
             read = [name.job for name in names if name.job not in known]
@@ -212,7 +213,7 @@ class BatchWatch:
             # A sub-job, or one that has begun meanwhile, of whose end nobody may tell.
             for id in [id for id in read if self._ended[id].status == OPEN]:
                 del self._ended[id]
-            self._told.update(read)
+            self._told |= self._ended.keys()
             self._first, self._known = False, news.total
             return news
         while news.ends:

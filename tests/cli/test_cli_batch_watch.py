@@ -62,12 +62,14 @@ class Served:
     phases: dict[str, Phase] = field(default_factory=dict)
     paused: str = ""
     awaits: dict[str, str] = field(default_factory=dict)
+    known: list[int] = field(default_factory=list)
     state: BatchState = field(default_factory=BatchState)
 
     async def batch_state(self, batch: str) -> BatchState:
         return self.state
 
     async def batch_news(self, batch: str, known: int) -> BatchNews | None:
+        self.known.append(known)
         return self.news.pop(0)
 
     async def standing(self, key: JobKey) -> Standing:
@@ -263,6 +265,34 @@ async def test_the_last_picture_knows_of_ends_that_nobody_told(
     end(store, "b.0123456789", "succeeded", turns=6)
     last = await anext(following)
     assert (last.counts, last.turns) == ({"succeeded": 2}, 4 + 4 + 6)
+
+
+async def test_a_batch_that_begins_again_is_followed_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It counts its ends from nothing: that it has told fewer than before is no silence."""
+    monkeypatch.setattr("runtime.client.batch_watch.POLL_SECONDS", 0.0)
+    store = MemoryStore()
+    for id, status in (("a", "succeeded"), ("b", "failed")):
+        end(store, id, status)
+    made = JobOutcome(
+        key=JobKey(batch="night", job="b"), run="s", status=JobStatus.SUCCEEDED, turns=3
+    )
+    rounds = [
+        BatchNews(total=2),
+        BatchNews(total=0, first=2, open=("b",)),
+        BatchNews(total=1, ends=(BatchEnd(outcome=made),), waiting=1),
+    ]
+    served = Served([*rounds])
+    following = watch(store, served, 0.0, 1.0, 2.0).pictures()
+    counts = [(await anext(following)).counts for _ in rounds]
+    assert counts == [
+        {"failed": 1, "succeeded": 1},
+        {"running": 1, "succeeded": 1},
+        {"queued": 1, "succeeded": 2},
+    ]
+    assert served.known == [0, 2, 0]
+    await following.aclose()
 
 
 async def test_where_nobody_answers_the_last_picture_stays() -> None:
