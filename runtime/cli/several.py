@@ -56,6 +56,9 @@ Where = Annotated[
     ),
 ]
 
+TRIES = 25
+"""How often a job is told something that has just got its place, until it hears it."""
+
 Act = Callable[["Control", "JobKey"], Awaitable[None]]
 
 
@@ -135,6 +138,7 @@ async def _several(
     from runtime.base.values import JobKey
     from runtime.cli.stores import archive_to_control
     from runtime.client.control import Control
+    from runtime.client.statuses import BEGINS
     from runtime.client.where import where as test_of
     from runtime.server.connection import connect
     from runtime.server.gathered import gathered
@@ -156,6 +160,7 @@ async def _several(
             and not (held and not cancels and row["status"] == QUEUED)
         ]
         waits = {row["job"] for row in rows if row["status"] == QUEUED}
+        begin = {row["job"] for row in rows if (row["run"], row["reason"]) == (None, BEGINS)}
         asked = {key for key in chosen if str(key) in waits} if cancels else set()
         if not held:
             asked = await _withdrawn(control, asked)
@@ -168,15 +173,34 @@ async def _several(
         async def one(key: JobKey) -> str:
             if key in asked:
                 return ""
-            try:
-                await act(control, key)
-            # It may have ended since it was listed, or have no room for what it is told.
-            except (NotFound, InputError) as error:
-                return str(error)
-            return ""
+            return await refusal(act, control, key, TRIES if str(key) in begin else 1)
 
         reasons = await gathered(one, chosen)
         return list(zip(chosen, reasons, strict=True))
+
+
+async def refusal(act: Act, control: Control, key: JobKey, tries: int) -> str:
+    """Why a job refused what was to be done; empty if it did not. One that does not run is asked so
+    often.
+    """
+    import asyncio
+
+    from runtime.client.moves import POLL_SECONDS
+
+    for left in reversed(range(tries)):
+        try:
+            await act(control, key)
+        # It may have no room for what it is told.
+        except InputError as error:
+            return str(error)
+        # It may have ended since it was listed, or be started in a moment.
+        except NotFound as error:
+            if not left:
+                return str(error)
+            await asyncio.sleep(POLL_SECONDS)
+        else:
+            break
+    return ""
 
 
 _OTHERS = {
@@ -237,22 +261,24 @@ def check_named(batch: str | None, rows: Sequence[object]) -> None:
 
 
 async def rows_of(control: Control, batch: str | None) -> list[dict[str, Any]]:
-    """The jobs that are archived, and those that wait for their places in batches that run."""
+    """The jobs that are archived, and those of batches that run which are not yet, or wait for
+    their places.
+    """
     import asyncio
 
     from runtime.base.values import JobKey
     from runtime.cli.ls import archived, row_of, tell
-    from runtime.client.statuses import queued, told_of
+    from runtime.client.statuses import told_by_batch, told_of
 
     rows = await asyncio.to_thread(archived, control.store, batch)
     left = {JobKey(batch=row["batch"], job=row["id"]): row for row in rows if row["status"] == OPEN}
-    for key, told in (await told_of(control, list(left))).items():
-        await asyncio.to_thread(tell, left[key], told, control.store)
+    for key, standing in (await told_of(control, list(left))).items():
+        await asyncio.to_thread(tell, left[key], standing, control.store)
     by_job = {row["job"]: row for row in rows}
     for name in {row["batch"] for row in rows} | ({batch} if batch is not None else set()):
         known = {row["id"] for row in rows if row["batch"] == name}
-        for waits in map(row_of, await queued(control, name, known)):
+        for told in map(row_of, await told_by_batch(control, name, known)):
             # One that is to be begun anew keeps what it has used.
-            row = by_job.setdefault(waits["job"], waits)
-            row["status"], row["reason"] = waits["status"], waits["reason"]
+            row = by_job.setdefault(told["job"], told)
+            row["status"], row["reason"] = told["status"], told["reason"]
     return [by_job[job] for job in sorted(by_job)]

@@ -26,6 +26,10 @@ LEFT_OPEN = f"the archive has it open, and {UNKNOWN} ('holdfast run' of its file
 """The same, told to who wants something of the job."""
 
 
+BEGINS = "begins"
+"""Why a job runs that has its place in its batch, and of which the archive has nothing yet."""
+
+
 def now_of(standing: Standing) -> tuple[str, str]:
     """The status of a job that has not ended, and the reason in a sentence; ``open`` if no worker
     tells.
@@ -86,8 +90,11 @@ async def ended_of(control: Control, keys: Sequence[JobKey]) -> list[JobKey]:
     ]
 
 
-async def queued(control: Control, batch: str, known: Collection[str]) -> list[ArchivedStanding]:
-    """The jobs that wait for their places in a batch, also in pages that it has not read.
+async def told_by_batch(
+    control: Control, batch: str, known: Collection[str]
+) -> list[ArchivedStanding]:
+    """The jobs that wait for their places in a batch, also in pages that it has not read, and those
+    that have theirs since a moment, so that the archive does not have them.
 
     ``known`` are those that the archive has.
     """
@@ -96,8 +103,16 @@ async def queued(control: Control, batch: str, known: Collection[str]) -> list[A
         return []
     paged = await asyncio.to_thread(in_pages, control.store, state, known)
     why = "the batch is paused" if state.paused else "waits for a place in its batch"
+    begin = [name for name in state.open if name not in known and name not in state.waiting]
     return [
-        ArchivedStanding(JobKey(batch=batch, job=name), run=None, status=QUEUED, reason=why)
-        for name in dict.fromkeys((*state.waiting, *paged))
-        if name in state.waiting or name not in state.open
+        *(_unarchived(batch, name, RUNNING, BEGINS) for name in begin),
+        *(
+            _unarchived(batch, name, QUEUED, why)
+            for name in dict.fromkeys((*state.waiting, *paged))
+            if name in state.waiting or name not in state.open
+        ),
     ]
+
+
+def _unarchived(batch: str, name: str, status: str, reason: str) -> ArchivedStanding:
+    return ArchivedStanding(JobKey(batch=batch, job=name), run=None, status=status, reason=reason)

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from arro3.io import read_parquet
@@ -20,10 +20,11 @@ from runtime.archive.job import JobArchive
 from runtime.archive.notices import Notice, write_notice
 from runtime.archive.pages import write_page
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
+from runtime.base.errors import InputError, NotFound
 from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.values import JobKey, Usage
 from runtime.cli.main import main
-from runtime.cli.several import rows_of
+from runtime.cli.several import refusal, rows_of
 from runtime.client import results as results_module
 from runtime.client.results import Known, Results
 from runtime.client.standing import Standing
@@ -247,6 +248,44 @@ async def test_jobs_that_have_not_ended_are_told_by_their_batch(store: ObjectSto
         ("a", "succeeded"), ("b", "failed"), ("c", "failed"), ("d", "paused"),
         ("x", "queued"), ("z", "queued"),
     ]  # fmt: skip
+
+
+async def test_a_job_that_has_just_got_its_place_is_meant_too(store: ObjectStore) -> None:
+    """Of several jobs that are paused or told something, those also that the archive has not."""
+
+    class Beginning(Asked):
+        async def batch_state(self, batch: str) -> BatchState:
+            return BatchState(waiting=("z",), open=("d", "new"))
+
+    control: Any = Beginning(PageRef(digest="none", jobs=0))
+    control.store = store
+    rows = {row["id"]: (row["status"], row["reason"]) for row in await rows_of(control, "night")}
+    assert rows["new"] == ("running", "begins")
+    assert (rows["d"][0], rows["z"][0]) == ("paused", "queued")
+
+
+@pytest.mark.parametrize(("tries", "refused"), [(1, "no workflow"), (2, "no workflow"), (3, "")])
+async def test_a_job_whose_workflow_is_about_to_begin_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, tries: int, refused: str
+) -> None:
+    """Its place it has before that is there; bad input is no better the next time."""
+    monkeypatch.setattr("runtime.client.moves.POLL_SECONDS", 0.0)
+    asked: list[JobKey] = []
+
+    async def act(control: Any, key: JobKey) -> None:
+        asked.append(key)
+        if len(asked) < 3:
+            raise NotFound("no workflow")
+
+    async def odd(control: Any, key: JobKey) -> None:
+        asked.append(key)
+        raise InputError("too long")
+
+    key, nobody = JobKey(batch="night", job="new"), cast("Any", None)
+    assert await refusal(act, nobody, key, tries) == refused
+    assert asked == [key] * tries
+    assert await refusal(odd, nobody, key, tries) == "too long"
+    assert asked == [key] * (tries + 1)
 
 
 async def test_a_sub_job_is_told_as_ls_tells_it(store: ObjectStore) -> None:
