@@ -49,10 +49,13 @@ async def send(control: Control, key: JobKey, text: str) -> None:
     """Give a running job a message.
 
     Raises:
-        NotFound: if the job does not run, or ends before it looks at the message.
+        NotFound: if the job does not run, or ends before it looks at the message; if it begins, and
+            what is masked for it is not archived yet.
         InputError: if the message says nothing, or is longer than the job's prompt has room for.
     """
     archive = JobArchive.of(control.store, key)
+    if await asyncio.to_thread(archive.definition) is None:
+        raise await _unarchived(control, key)
     masked = await asyncio.to_thread(masked_message, archive, text)
     await _signal(control, key, "message", Note.of(masked))
     # Asked afterwards: what came before that stands in the end, with those that came too late.
@@ -206,6 +209,15 @@ async def _has_told_its_end(control: Control, told: WorkflowExecutionDescription
 async def _not_running(control: Control, key: JobKey, error: RPCError) -> NotFound | RPCError:
     return (
         error if error.status is not RPCStatusCode.NOT_FOUND else await _does_not_run(control, key)
+    )
+
+
+async def _unarchived(control: Control, key: JobKey) -> NotFound:
+    if not await control.newest_run(key):
+        return await _does_not_run(control, key)
+    return NotFound(
+        f"job {key} begins, and what is to be masked for it is not archived yet: give the same"
+        " command again"
     )
 
 

@@ -210,6 +210,20 @@ async def test_who_wants_something_of_a_job_at_its_end_is_told_that_it_is_too_la
     assert end is not None and (outcome.status, end.unread) == (JobStatus.SUCCEEDED, 0)
 
 
+async def test_no_message_goes_to_a_job_whose_masks_nobody_knows_yet(stage: Stage) -> None:
+    """Temporal would have it as it was written: the rules are archived as the job begins."""
+    async with held(stage, lambda key: "/definition/" in key) as store:
+        handle = await stage.start(spec := stage.spec(["finish(1)"]))
+        await asyncio.to_thread(store.reached.wait, SECONDS)
+        key = JobKey(batch=stage.batch, job=spec.id)
+        with pytest.raises(NotFound, match="begins, and what is to be masked for it"):
+            await send(Control(stage.client, stage.store), key, "my word")
+        store.let_go.set()
+        outcome = await handle.result()
+    end = stage.archive(spec).end(outcome.run)
+    assert end is not None and (outcome.status, end.unread) == (JobStatus.SUCCEEDED, 0)
+
+
 async def test_each_message_that_is_accepted_is_read_or_counted(stage: Stage) -> None:
     """Also those that come while the last statement computes, in the task that tells the end."""
     handle = await stage.start(
