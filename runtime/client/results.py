@@ -57,14 +57,15 @@ class Results:
 
     async def known(self) -> Known:
         """The jobs that began, and those that wait."""
+        # First: what waits then, and begins meanwhile, would be in neither of the two.
+        state = await self._state()
         begun = await asyncio.to_thread(all_jobs, self.store, self.batch)
         ids = {key.job for key in begun}
-        state = await self._state()
         if state is None or self.control is None:
             return Known(sorted(ids))
         paged = frozenset(await asyncio.to_thread(names_in, self.store, state.pages))
         return Known(
-            ids=sorted(ids.union(state.waiting, paged)),
+            ids=sorted(ids.union(state.waiting, state.open, paged)),
             open=frozenset(state.open),
             waiting=frozenset(state.waiting),
             paged=paged,
@@ -95,7 +96,9 @@ class Results:
         if row.status == OPEN and row.reason:
             return row
         not_begun = row.id in known.paged and row.status == OPEN and row.run is None
-        if row.id in known.waiting or not_begun:
+        # It waited when the batch was asked, and has come to its end since.
+        over = row.status == JobStatus.SUCCEEDED
+        if (row.id in known.waiting and not over) or not_begun:
             return replace(row, status=QUEUED, reason="waits for a place in its batch")
         if row.status != OPEN or self.control is None:
             return row

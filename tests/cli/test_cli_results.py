@@ -250,6 +250,30 @@ async def test_jobs_that_have_not_ended_are_told_by_their_batch(store: ObjectSto
     ]  # fmt: skip
 
 
+async def test_jobs_that_begin_while_results_are_read_have_their_rows(store: ObjectStore) -> None:
+    """One that has ended by then, one that the archive has not yet, and one that waited."""
+
+    class Going(Asked):
+        async def batch_state(self, batch: str) -> BatchState:
+            state = BatchState(waiting=("y", "z"), open=("d", "new"))
+            job(store, "late", ended("succeeded", result=1))
+            job(store, "y", ended("succeeded", result=1))
+            return state
+
+        async def standing(self, key: JobKey) -> Standing:
+            begins = JobProgress(status=JobStatus.RUNNING, turn=0, phase=Phase.STARTING)
+            return Standing("r", progress=begins)
+
+    results = Results(store, "night", Going(PageRef(digest="none", jobs=0)))  # type: ignore[arg-type]
+    rows = {row.id: row.status async for row in results.rows(await results.known())}
+    assert {id: rows.get(id) for id in ("late", "new", "y", "z")} == {
+        "late": "succeeded",
+        "new": "running",
+        "y": "succeeded",
+        "z": "queued",
+    }
+
+
 async def test_a_job_that_has_just_got_its_place_is_meant_too(store: ObjectStore) -> None:
     """Of several jobs that are paused or told something, those also that the archive has not."""
 
