@@ -311,10 +311,14 @@ def checked_number(value: Any, at: Location, problems: Problems) -> Any:
 
 
 def checked_text(text: str, at: Location, problems: Problems) -> str:
-    """``text``, or an empty text where it holds lone surrogates, which no UTF-8 file can; that is
-    noted.
+    """``text``, its surrogates as the characters that pairs of them are, or an empty text where it
+    holds lone ones, which no UTF-8 file can; that is noted.
     """
     if is_unicode(text):
         return text
+    # JSON, which is YAML too, has two escapes for one character past the first 65,536.
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    if is_unicode(joined):
+        return joined
     problems.add(at, f"expected Unicode text, got {shown(text)}")
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -245,3 +246,13 @@ def test_paths_below_a_directory_without_utf8_are_named(tmp_path: Path) -> None:
     file.write_text("batch: b\njobs:\n- {id: a, goal: g, workspace: ., model: openai/x}\n")
     with pytest.raises(InputError, match=r"3: jobs\[0\]\.workspace: expected a path that is UTF-8"):
         load_jobs_file(file)
+
+
+def test_a_file_of_json_is_read_as_json_has_it(load: Load) -> None:
+    """Which writers of it escape: a character past the first 65,536 is two escapes there."""
+    goal, key = "Translate \U0001f600\U0001f468‍, é.", "\U00010348"
+    job = {"id": "a", "goal": goal, "workspace": "src", "model": {"name": "x", key: [key]}}
+    text = json.dumps({"batch": "b", "jobs": [job]})
+    assert text.isascii()
+    (read,) = load(text, "jobs.json").jobs
+    assert (read.goal, read.model.options) == (goal, {key: [key]})
