@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from activities.contracts import JobEnd, TurnCall
+from activities.contracts import GroupMaterial, JobEnd, TurnCall
 from runtime.base.digests import digest_of
 from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.base.redaction.rules import Redaction
+from runtime.context.material import Material
 from runtime.job.condensed import CondensationOutcome
 from runtime.projection.segments import Add, LayoutDelta, Segment, SegmentKind
 
@@ -38,6 +39,12 @@ def masked_end(end: JobEnd) -> JobEnd:
         "remarks": redactor.text(end.remarks),
     }
     return end.model_copy(update=told | _between_calls(end, redactor))
+
+
+def masked_material(order: GroupMaterial) -> Material:
+    """What a group is summed up from, masked: notes, and what members are, statements made."""
+    plain = redactor_of(order.redact).value(order.material.model_dump())
+    return Material.model_validate(plain)
 
 
 def masked_order(order: dict[str, Any]) -> dict[str, Any]:

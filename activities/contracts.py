@@ -28,6 +28,7 @@ from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import Amount, Retry, ToolSpec, Writable
 from runtime.base.spec.servers import ServerListing, ServerSpec
 from runtime.base.values import Compact, Failed, JobKey, ModelReply, StepRef, Usage
+from runtime.context.material import Material
 from runtime.context.sources import ReadRequest, ReadResult
 from runtime.history.condensers.request import SummaryForm
 from runtime.job.aftermath import Aftermath, BetweenCalls
@@ -409,6 +410,13 @@ class WorkspaceChanged(Worked):
     within: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     error_type: str | None = None
     error_message: str = ""
+
+
+class GroupMaterial(Contract):
+    """What a group's summary is to be made from. ``redact`` is what is masked in it, by value."""
+
+    material: Material
+    redact: Redaction = Redaction()
 
 
 class ReadBatch(Contract):

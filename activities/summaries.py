@@ -17,8 +17,10 @@ from temporalio.exceptions import ApplicationError
 from activities import _summary_cache as cache
 from activities._claims import Claims, Times
 from activities._failed_attempts import spent_on_call
+from activities._masked import masked_material
 from activities._options import ModelOptions
 from activities.contracts import (
+    GroupMaterial,
     ReadBatch,
     ReadBatchResult,
     ReplyForm,
@@ -32,7 +34,6 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.values import Failed, ModelReply
 from runtime.context.excerpts import fitting
-from runtime.context.material import Material
 from runtime.context.sources import ReadResult, ReadStatus
 from runtime.projection.segments import Add, LayoutDelta
 
@@ -102,11 +103,12 @@ class SummaryActivities:
         return _with_cost(kept, spent)
 
     @activity.defn(name="keep_material")
-    async def keep_material(self, material: Material) -> str:
-        """Keep what a group's summary is to be made from; where it is.
+    async def keep_material(self, order: GroupMaterial) -> str:
+        """Keep what a group's summary is to be made from, without secrets; where it is.
 
         Runs in the workflow's own worker.
         """
+        material = await asyncio.to_thread(masked_material, order)
         return await asyncio.to_thread(cache.keep_material, self._store, material)
 
     async def _written(self, batch: ReadBatch, wanted: cache.Wanted, kind: str) -> Failed:
@@ -153,6 +155,7 @@ class SummaryActivities:
             form=ReplyForm.SCRIPT,
             encoding=batch.encoding,
             reset_event_id=0,
+            redact=batch.redact,
             left=batch.left,
             retry=batch.retry,
         )

@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
         Decision,
         FileCall,
         FileCallResult,
+        GroupMaterial,
         HeldVersion,
         ReadBatch,
         ReadBatchResult,
@@ -333,7 +334,7 @@ class Effects:
         """
         kept: str = await call_within(
             "keep_material",
-            material,
+            GroupMaterial(material=material, redact=self.spec.redact),
             str,
         )
         return kept

@@ -20,6 +20,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.spending import spent
 from runtime.archive.verify import damage, verify_job
 from runtime.archive.workspaces import workspace_after
+from runtime.base.redaction.rules import Redaction
 from runtime.base.spec.models import Budget, ModelSettings, ToolSpec, Writable
 from runtime.job.stops import JobStatus
 from tests.eventually import eventually
@@ -201,6 +202,42 @@ async def test_a_group_is_summed_up_by_a_model(stage: Stage) -> None:
     assert ended is not None and ended.result[1] == then
     assert same.side_runs(other.run) == []
     assert (stage.path / "about.calls").read_text() == "call\n"
+
+
+ECHO = """
+from pathlib import Path
+
+def respond(messages):
+    Path(__file__).with_suffix(".asked").write_text(messages[-1]["content"])
+    return "- a pair of notes"
+"""
+
+
+async def test_a_value_that_a_note_puts_together_is_masked_in_what_a_group_is_summed_up_from(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By who has the environment: neither what is kept for the writer nor what it is asked holds
+    the value, be it one of the job's own ``redact`` or any other.
+    """
+    monkeypatch.setenv("DB_PASSWORD", "correct horse battery")
+    monkeypatch.setenv("TEAM_PIN", "4711-0815")
+    model = stage.path / "echo.py"
+    model.write_text(ECHO)
+    statements = [
+        "a = note('correct ' + 'horse battery')\nb = note('4711' + '-0815')\nwait_for(group(a, b))",
+        "finish(1)",
+    ]
+    outcome, _ = await stage.run(
+        statements,
+        summary_model=ModelSettings(name=f"scripted/{model}"),
+        redact=Redaction(env=("TEAM_PIN",)),
+    )
+    assert outcome.status is JobStatus.SUCCEEDED
+    asked = model.with_suffix(".asked").read_text()
+    [kept] = [stage.store.get(key).decode() for key in stage.store.list("_holdfast/material/")]
+    for told in (asked, kept):
+        assert "correct horse battery" not in told and "4711-0815" not in told
+        assert "[masked:DB_PASSWORD:" in told and "[masked:TEAM_PIN:" in told
 
 
 SLOW = """
