@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -131,7 +132,7 @@ def failure_of(error: Exception, captured: CapturedCall) -> ApplicationError:
     if captured.status is not None and captured.status >= 400:
         cut = ", the first megabyte of a longer answer" if captured.cut else ""
         message = f"{message} (HTTP {captured.status}{cut})"
-    delay = _retry_after(captured.headers, datetime.now(UTC)) if kind.retryable else None
+    delay = retry_after(captured.headers, datetime.now(UTC)) if kind.retryable else None
     # Another worker may have a newer key; how often that is tried is counted.
     refused = kind is FailureKind.AUTHENTICATION and captured.status == _KEY_REFUSED
     retried = kind.retryable or refused
@@ -261,7 +262,7 @@ def _message_in(value: Any) -> str | None:
     return None
 
 
-def _retry_after(headers: dict[str, str], now: datetime) -> timedelta | None:
+def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """How long the provider asks to wait (RFC 9110, section 10.2.3; OpenAI's header in milliseconds
     first); None where it says nothing that can be meant.
     """
@@ -270,8 +271,10 @@ def _retry_after(headers: dict[str, str], now: datetime) -> timedelta | None:
     for number, seconds in ((lowered.get("retry-after-ms", ""), 0.001), (value, 1.0)):
         if _NUMBER.fullmatch(number):
             # One far off must not hold a job for ever.
-            longest = LONGEST_WAIT.total_seconds()
-            return timedelta(seconds=min(float(number) * seconds, longest))
+            wait = timedelta(seconds=min(float(number) * seconds, LONGEST_WAIT.total_seconds()))
+            # To wait for nothing is no wait: Temporal makes its own of it, which is to be counted.
+            if wait:
+                return wait
     try:
         at = parsedate_to_datetime(value)
     except (ValueError, OverflowError):

@@ -321,6 +321,19 @@ async def test_attempts_are_bounded_in_time() -> None:
     )
 
 
+async def test_a_wait_of_nothing_is_temporals_own_and_counts() -> None:
+    """Temporal takes a delay of no time for none, and waits as it would have."""
+    soon = {"fail": {"status": 429, "message": "Slow down", "retry_after": 0}, "times": 99}
+    async with openai_server(lambda _m, _n: soon).serving() as server:
+        errors = await tries(Job(model_at(server)), 3, retry=Retry(time=5))
+    assert [error.next_retry_delay for error in errors] == [None] * 3
+    assert [error.non_retryable for error in errors] == [False, False, True]
+    assert re.match(
+        r"3 attempts failed in 3s, and another after 4s would be later than 'retry' allows \(5s\)",
+        errors[2].message,
+    )
+
+
 async def test_who_asks_to_wait_is_told() -> None:
     """Where a job has less time than its provider asks it to wait."""
     late = {"fail": {"status": 429, "message": "Slow down", "retry_after": 5000}, "times": 99}

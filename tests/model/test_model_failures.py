@@ -31,7 +31,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities import _captured
 from activities._causes import causes_of
-from activities._failures import LONGEST_WAIT, UNSENDABLE, _retry_after
+from activities._failures import LONGEST_WAIT, UNSENDABLE, retry_after
 from runtime.archive.stores import MemoryStore
 from runtime.archive.stores.directory import DirectoryStore
 from runtime.base.errors import ArchiveError
@@ -250,7 +250,7 @@ async def test_retry_after_is_honoured(make: Make) -> None:
         ({"retry-after-ms": "1500", "retry-after": "17"}, 1.5),
         *(
             ({"retry-after-ms": bad, "retry-after": "17"}, 17.0)
-            for bad in ("nan", "inf", "-5", "", "1e3", "soon")
+            for bad in ("nan", "inf", "-5", "", "1e3", "soon", "0")
         ),
         ({"retry-after-ms": "9" * 400}, LONGEST_WAIT.total_seconds()),
         ({"retry-after": "9" * 400}, LONGEST_WAIT.total_seconds()),
@@ -258,7 +258,10 @@ async def test_retry_after_is_honoured(make: Make) -> None:
         ({"retry-after": "Wed, 21 Oct 2026 07:27:59 GMT"}, None),
         ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, None),
         ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST_WAIT.total_seconds()),
-        *(({"retry-after": bad}, None) for bad in ("nan", "-1", "", "soon", "Wed, 99 Oct 2026")),
+        *(
+            ({"retry-after": bad}, None)
+            for bad in ("nan", "-1", "", "soon", "Wed, 99 Oct 2026", "0", "0.0", "0.0000001")
+        ),
     ],
     ids=str,
 )
@@ -269,7 +272,7 @@ def test_of_what_a_provider_asks_what_can_be_meant_counts(
     asked without a pause.
     """
     now = datetime(2026, 10, 21, 7, 28, tzinfo=UTC)
-    asked = _retry_after(headers, now)
+    asked = retry_after(headers, now)
     assert (asked and asked.total_seconds()) == wait
 
 
