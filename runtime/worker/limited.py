@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 from temporalio.client import Client
@@ -23,7 +24,7 @@ from temporalio.worker import (
     Worker,
 )
 
-from activities._failures import FailureKind
+from activities._failures import FailureKind, retry_after
 from activities.rate_headers import listening
 from runtime.base.errors import ServerError
 from runtime.base.roles import Roles
@@ -66,13 +67,20 @@ class _Metering(ActivityInboundInterceptor):
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         metered = self._metered
-        token = listening.set(lambda headers: metered.meter.hear(headers, time.time()))
+        asked: timedelta | None = None
+
+        def hear(headers: Mapping[str, str]) -> None:
+            nonlocal asked
+            metered.meter.hear(headers, time.time())
+            asked = retry_after(headers, datetime.now(UTC))
+
+        token = listening.set(hear)
         try:
             result = await self.next.execute_activity(input)
         except ApplicationError as error:
             if error.type == FailureKind.RATE_LIMIT:
-                delay = error.next_retry_delay
-                metered.meter.refuse(None if delay is None else delay.total_seconds())
+                # Not the error's own delay, which may be ours: it grows with the call's failures.
+                metered.meter.refuse(None if asked is None else asked.total_seconds())
             raise
         finally:
             listening.reset(token)

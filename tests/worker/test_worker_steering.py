@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
+from activities.rate_headers import tell
 from runtime.base.spec.limits import Routes, fairness_key, limited_by
 from runtime.base.spec.models import Limit
 from runtime.server.rates import FIRST_TOKENS, Account
@@ -171,6 +175,30 @@ def test_what_the_server_keeps_is_read_back() -> None:
     """The words that say why a queue has its rate are its state."""
     account = Account(limit=Limit(requests_per_minute=60, concurrent=3), tokens=1_234.5, share=0.7)
     assert Account.model_validate_json(account.model_dump_json(exclude_defaults=True)) == account
+
+
+@pytest.mark.parametrize(("headers", "quiet"), [({"Retry-After": "17"}, 17.0), ({}, 5.0)], ids=str)
+async def test_a_refused_calls_own_wait_is_not_what_its_provider_asks(
+    headers: dict[str, str], quiet: float
+) -> None:
+    """A call that has failed again and again waits for minutes; the account is left alone as the
+    provider says, or for a moment where it says nothing.
+    """
+
+    class Refused(ActivityInboundInterceptor):
+        def __init__(self) -> None:
+            """It is the innermost."""
+
+        async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+            tell(headers)
+            raise ApplicationError(
+                "Slow down", type="RateLimitError", next_retry_delay=timedelta(seconds=300)
+            )
+
+    metered = Metered()
+    with pytest.raises(ApplicationError):
+        await metered.intercept_activity(Refused()).execute_activity(cast("Any", None))
+    assert metered.taken() == Meter(refused=1, quiet=quiet)
 
 
 async def test_what_is_heard_while_the_server_does_not_answer_is_told_at_the_next_look(
