@@ -174,7 +174,8 @@ def _answered(file: str, respond: Callable[[Any], Any], messages: Messages) -> S
     try:
         # A copy: what a script changes in them would be archived as what was sent.
         value = respond(copy.deepcopy(list(messages)))
-    except Exception as error:
+    # Of a script that ends its program, the worker would say no more than that, attempt by attempt.
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"scripted model {file}: respond raised {type(error).__name__}: {error}"
         ) from error
@@ -218,7 +219,7 @@ def _policy(path: Path, _mtime: int, _size: int) -> Callable[[Any], Any]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"scripted model {path}: {type(error).__name__}: {error}") from error
     respond = getattr(module, "respond", None)
     if not callable(respond):

@@ -164,6 +164,8 @@ async def test_an_end_by_the_token_limit_is_told(tmp_path: Path) -> None:
             "def respond(messages): return 1/0",
             "respond raised ZeroDivisionError: division by zero",
         ),
+        (".py", "def respond(messages): raise SystemExit(3)", "respond raised SystemExit: 3"),
+        (".py", "raise SystemExit('no key')", "SystemExit: no key"),
         (".py", "def respond(messages): return 7", "the reply: Input should be"),
         (".py", "def", "SyntaxError"),
     ],
