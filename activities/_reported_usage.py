@@ -28,6 +28,8 @@ _COMPLETION = (
     "eval_count",
 )
 _READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_GEMINIS_READ, _GEMINIS_THOUGHTS = "cachedContentTokenCount", "thoughtsTokenCount"
+"""The first is part of the prompt; the second stands beside the reply's, as a rule."""
 _DETAILS = {
     "cached_tokens": ("prompt_tokens_details", "input_tokens_details"),
     "reasoning_tokens": ("completion_tokens_details", "output_tokens_details"),
@@ -99,9 +101,8 @@ def usage_in(body: bytes) -> Usage | None:
     stated = [usage for value in _documents(body) for usage in _usages(value, 0)]
     if not stated or not all(_is_count(figure) for usage in stated for figure in _figures(usage)):
         return None
-    prompt, completion = (
-        max(_first(usage, names) for usage in stated) for names in (_PROMPT, _COMPLETION)
-    )
+    prompt = max(_first(usage, _PROMPT) for usage in stated)
+    completion = max(map(_replied, stated))
     read, written = (max(_first(usage, (name,)) for usage in stated) for name in (_READ, _WRITTEN))
     if any(
         name in usage for usage in stated for name in (_READ, _WRITTEN) if "input_tokens" in usage
@@ -117,7 +118,16 @@ def usage_in(body: bytes) -> Usage | None:
         )
         for count, names in _DETAILS.items()
     )
-    return _made_of(prompt, completion, max(read, cached), written, thoughts)
+    of_gemini = max(_first(usage, (_GEMINIS_READ,)) for usage in stated)
+    return _made_of(prompt, completion, max(read, cached, of_gemini), written, thoughts)
+
+
+def _replied(usage: dict[str, Any]) -> int:
+    """The tokens of a reply by one usage, with its thoughts, as litellm counts them too."""
+    said, thoughts = _first(usage, _COMPLETION), _first(usage, (_GEMINIS_THOUGHTS,))
+    rest = said + _first(usage, _PROMPT) + _first(usage, ("toolUsePromptTokenCount",))
+    # Where all but the thoughts come to the total, they are among the reply's.
+    return said if rest == _first(usage, ("totalTokenCount",)) else said + thoughts
 
 
 def is_told_early(body: bytes) -> bool:

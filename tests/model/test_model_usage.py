@@ -329,6 +329,39 @@ async def test_what_came_of_a_stream_that_broke_off_is_counted(kind: str) -> Non
 
 
 @pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize(
+    ("said", "completion"),
+    [
+        ({"thoughtsTokenCount": 4000, "totalTokenCount": 5100}, 4100),
+        ({"thoughtsTokenCount": 40, "totalTokenCount": 1100}, 100),
+        ({"thoughtsTokenCount": 40, "totalTokenCount": 1107, "toolUsePromptTokenCount": 7}, 100),
+        ({"totalTokenCount": 1100}, 100),
+    ],
+    ids=str,
+)
+async def test_thoughts_of_gemini_are_booked_also_where_its_stream_broke_off(
+    said: dict[str, Any], completion: int
+) -> None:
+    """They stand beside the reply's tokens, and are most of what such a call costs; those of the
+    cache are of the prompt.
+    """
+    usage = {"promptTokenCount": 1000, "candidatesTokenCount": 100, "cachedContentTokenCount": 300}
+    parts = {"role": "model", "parts": [{"text": "Hello."}]}
+    told = {"candidates": [{"content": parts, "index": 0}], "usageMetadata": {**usage, **said}}
+    async with Gateway(b"data: %b\n\n" % json.dumps(told).encode(), "text/event-stream") as address:
+        with pytest.raises(ApplicationError) as failed:
+            await job_at(address, "gemini/gemini-2.5-pro").take_turn()
+    (spent,) = failed.value.details
+    assert failed.value.type == "StreamBroken"
+    assert spent.usage == Usage(prompt=1000, completion=completion, cache_read=300)
+    whole = told["candidates"][0] | {"finishReason": "STOP"}
+    body = json.dumps({**told, "candidates": [whole]}).encode()
+    async with Gateway(b"data: %b\n\n" % body, "text/event-stream") as address:
+        reply = await job_at(address, "gemini/gemini-2.5-pro").take_turn()
+    assert reply.usage.completion == completion
+
+
+@pytest.mark.usefixtures("litellm")
 @pytest.mark.parametrize("said", [-5000, 10**30])
 async def test_an_attempt_that_failed_is_estimated_as_well(said: int) -> None:
     """A stream that states its usage and breaks off."""
