@@ -329,6 +329,23 @@ async def test_a_set_up_that_fails_ends_its_job_with_what_it_printed(stage: Stag
     assert "no such thing" in outcome.reason
 
 
+async def test_a_secret_that_a_set_up_printed_stands_in_no_reason_and_no_history(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of an index that repeats the key with which it was asked."""
+    monkeypatch.setenv("TEAM_PIN", "pin-8812-7733")
+    spec = hands(
+        stage,
+        ["finish(1)"],
+        writable=Writable(setup="echo refused: $TEAM_PIN; false", secrets=("TEAM_PIN",)),
+        redact=Redaction(env=("TEAM_PIN",)),
+    )
+    handle = await stage.start(spec)
+    outcome = await handle.result()
+    assert "refused: [masked:TEAM_PIN:" in outcome.reason
+    assert "pin-8812-7733" not in (await handle.fetch_history()).to_json()
+
+
 @both_ways
 async def test_secrets_reach_commands_and_come_back_masked(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
