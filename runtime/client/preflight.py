@@ -255,13 +255,13 @@ def _counts_as_free(model: ModelSettings) -> str:
 
 
 def _has_usd(job: JobSpec, index: int, problems: Problems) -> bool:
-    """Whether the file sets the job a budget in dollars; the default is there to stop what nobody
-    thought of.
+    """Whether the file sets a budget in dollars for the job, its sub-jobs or all jobs together; the
+    default is there to stop what nobody thought of.
     """
-    written = problems.has(("jobs", index, "budget", "usd")) or problems.has(
-        ("defaults", "budget", "usd")
-    )
-    return written or job.budget.usd != Budget().usd
+    keys = ["budget"] if job.spawn is None else ["budget", "spawn"]
+    places: list[Location] = [("budget",)]
+    places += [(*at, key) for at in (("jobs", index), ("defaults",)) for key in keys]
+    return job.budget.usd != Budget().usd or any(problems.has((*at, "usd")) for at in places)
 
 
 def _models(

@@ -118,6 +118,29 @@ def test_a_model_of_the_defaults_is_named_there(own_cli: CommandLine) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("head", "defaults"),
+    [
+        ("budget: {usd: 200}", ""),
+        ("", "budget: {usd: 2}, "),
+        ("", "spawn: {max: 2, usd: 1}, "),
+    ],
+    ids=["all jobs", "a job", "sub-jobs"],
+)
+def test_no_budget_in_dollars_is_of_calls_without_a_price(
+    tmp_path: Path, head: str, defaults: str
+) -> None:
+    """Whoever it bounds: what counts as nothing would be bounded by none."""
+    file = tmp_path / "jobs.yaml"
+    file.write_text(
+        f"{head}\ndefaults: {{workspace: ., {defaults}model: {{{ENDPOINT}}}}}\n"
+        "jobs: [{id: a, goal: g}]\n"
+    )
+    with pytest.raises(InputError) as told:
+        check(load(file), None)
+    assert "no price is known of hosted_vllm/my-model, so the budget's usd" in str(told.value)
+
+
 def test_the_model_of_sub_jobs_is_checked_too(own_cli: CommandLine) -> None:
     """Where the job names it, or the defaults: each sub-job would fail by it."""
     own_cli.write("a.yaml", script("finish(1)"))
