@@ -25,7 +25,7 @@ from filelock import AsyncFileLock, FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
 from runtime.base.disk_room import NO_SPACE, room_on
-from runtime.base.errors import ServerError
+from runtime.base.errors import InputError, ServerError
 from runtime.base.home import Home
 from runtime.base.search_attributes import TYPES
 from runtime.server.binary import find_binary
@@ -294,8 +294,9 @@ async def _keep(home: Home, first: ServerInfo) -> None:
                         _log.warning("the embedded Temporal server died and is started again")
                     await _ensure(home, used=True)
         # It is tried again: whoever waits for the server is told by it that it does not answer. So
-        # is a host in trouble, as one without a descriptor left.
-        except (ServerError, OSError) as error:
+        # is a host in trouble, as one without a descriptor left, and a file of settings that
+        # somebody is about to change.
+        except (ServerError, InputError, OSError) as error:
             trouble = str(error)
         if trouble != before and trouble:
             _log.error("%s", trouble)

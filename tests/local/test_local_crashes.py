@@ -251,6 +251,22 @@ async def test_a_user_outlasts_trouble_of_the_host(
     assert not local_process.is_alive(home)
 
 
+async def test_a_user_outlasts_settings_that_are_none(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody has half written them as the server dies: whoever uses it says what keeps it from
+    being started again, and starts it once they are whole.
+    """
+    async with server_in_use(home) as first:
+        home.settings.write_text('{"limit')
+        await kill(home, first)
+        told = f"{home.settings} is not JSON"
+        await eventually(lambda: told in caplog.text, "the word about the settings")
+        home.settings.write_text("{}")
+        await eventually(lambda: is_serving(home), "another server")
+    assert not local_process.is_alive(home)
+
+
 async def test_a_port_that_is_taken_while_the_server_is_dead_is_waited_for(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
