@@ -53,6 +53,7 @@ from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.sandbox.choice import sandbox_of
 from runtime.sandbox.command import SandboxFailed, SandboxKilled, SandboxUnavailable
 from runtime.sandbox.setup import SetupFailed
+from runtime.tools.calls import shortened
 from runtime.tools.host import ToolHosts
 from runtime.trees import editing
 from runtime.trees.editing import Edited
@@ -320,7 +321,7 @@ class HandsActivities:
             update={
                 "value": redactor.value(made.value),
                 "error_type": made.error_type,
-                "error_message": redactor.text(made.error_message),
+                "error_message": shortened(redactor.text(made.error_message)),
             }
         )
 

@@ -397,7 +397,7 @@ def _masked(result: ToolResult, request: ToolRequest) -> ToolResult:
     """The result without secrets, before anybody keeps or sees it."""
     servers = () if request.server is None else (request.server,)
     redactor = redactor_of(with_tokens(request.redact, servers))
-    message = redactor.text(result.error_message)
+    message = shortened(redactor.text(result.error_message))
     return result.model_copy(
         update={"value": redactor.value(result.value), "error_message": message}
     )

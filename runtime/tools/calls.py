@@ -19,6 +19,12 @@ from runtime.tools.results import wrong_result
 # Well below the 2 MiB beyond which a payload fails a workflow task for ever (docs/facts.md).
 MAX_RESULT_BYTES = 512 * 1024
 MAX_MESSAGE = 4_000
+"""Characters of an exception's message that a statement gets."""
+MOST_CROSSING = 64 * 1024
+"""Characters of one that cross to the worker, which masks secrets before it cuts: half of one is
+found by no search, and who calls a tool may choose where its message is cut.
+"""
+
 RAISABLE = frozenset(
     {
         *(
@@ -133,7 +139,7 @@ def as_outcome(tool: Tool, value: Any) -> Outcome:
             error_message=f"{name}() returned a {kind} that is no JSON: {error}",
         )
     if (problem := wrong_result(name, tool.returns, decoded)) is not None:
-        return Outcome(error_type="TypeError", error_message=shortened(problem))
+        return Outcome(error_type="TypeError", error_message=crossing(problem))
     if len(encoded) > MAX_RESULT_BYTES:
         told = (
             f"{name}() returned {len(encoded)} bytes of JSON; at most {MAX_RESULT_BYTES} fit: ask"
@@ -162,7 +168,7 @@ def _bad_arguments(tool: Tool, error: ValidationError) -> Outcome:
         where = f"argument {first + 1}" if isinstance(first, int) else str(first)
         told.append(f"{'.'.join([where, *map(str, rest)])}: {detail['msg']}")
     return Outcome(
-        error_type="TypeError", error_message=shortened(f"{tool.spec.name}(): {'; '.join(told)}")
+        error_type="TypeError", error_message=crossing(f"{tool.spec.name}(): {'; '.join(told)}")
     )
 
 
@@ -181,10 +187,10 @@ def failure(error: BaseException) -> Outcome:
     except Exception:  # noqa: BLE001 a broken __str__ must not make the tool run again
         message = "(its message cannot be read)"
     if nearest is kind:
-        return Outcome(error_type=kind.__name__, error_message=shortened(message))
+        return Outcome(error_type=kind.__name__, error_message=crossing(message))
     # Of what nothing nearer is known than that it is an exception, as most of their own kind.
     name = "RuntimeError" if nearest is Exception else nearest.__name__
-    return Outcome(error_type=name, error_message=shortened(f"{kind.__name__}: {message}"))
+    return Outcome(error_type=name, error_message=crossing(f"{kind.__name__}: {message}"))
 
 
 def _is_raisable(kind: type) -> bool:
@@ -192,7 +198,14 @@ def _is_raisable(kind: type) -> bool:
     return kind.__module__ == "builtins" and kind.__name__ in RAISABLE
 
 
+def crossing(message: str) -> str:
+    """``message`` as Unicode text that may cross to the worker."""
+    return as_unicode(message)[:MOST_CROSSING]
+
+
 def shortened(message: str) -> str:
-    """``message`` as Unicode text of at most ``MAX_MESSAGE`` characters."""
+    """``message``, in which secrets are masked, as Unicode text of at most ``MAX_MESSAGE``
+    characters.
+    """
     text = as_unicode(message)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."

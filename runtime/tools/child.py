@@ -28,9 +28,9 @@ from typing import Any
 from runtime.base.errors import InputError
 from runtime.base.lifelines import ends_with
 from runtime.tools.allowed import NotAllowed
-from runtime.tools.calls import GAVE_UP, Outcome, bound, failure
+from runtime.tools.calls import GAVE_UP, Outcome, bound
 from runtime.tools.frames import Broken, Channel
-from runtime.tools.functions import Tool, open_tool
+from runtime.tools.functions import Tool, open_tool, told
 
 MAX_THREADS = 64
 """Functions that run at a time."""
@@ -141,7 +141,7 @@ class _Child:
         except InputError as error:
             self._tell(number, "unavailable", str(error))
         except BaseException as error:  # noqa: BLE001 whatever a module raises while it is imported
-            self._tell(number, "unavailable", failure(error).error_message)
+            self._tell(number, "unavailable", told(error))
         return None
 
     def _begin(self, number: int, running: Coroutine[Any, Any, Outcome]) -> None:

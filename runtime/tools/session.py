@@ -36,7 +36,7 @@ from runtime.base.digests import digest_of
 from runtime.base.effect_classes import EffectClass
 from runtime.base.result_schemas.bounded import worst_error_by_foreign
 from runtime.base.spec.servers import ServerListing, ServerSpec, ServerTool
-from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, as_read, shortened
+from runtime.tools.calls import MAX_RESULT_BYTES, Outcome, as_read, crossing
 from runtime.tools.http import REFUSED, HttpClient
 from runtime.tools.pages import pages
 from runtime.tools.resources import (
@@ -321,7 +321,7 @@ def wrong_arguments(tool: Tool, arguments: dict[str, Any]) -> Outcome | None:
         )
     if wrong is None:
         return None
-    return Outcome(error_type="TypeError", error_message=shortened(f"{tool.name}(): {wrong}"))
+    return Outcome(error_type="TypeError", error_message=crossing(f"{tool.name}(): {wrong}"))
 
 
 def wrong_result(tool: Tool, result: CallToolResult) -> str | None:
@@ -399,7 +399,7 @@ def _text(block: Any) -> str:
 
 
 def _failed(message: str) -> Outcome:
-    return Outcome(error_type="RuntimeError", error_message=shortened(message))
+    return Outcome(error_type="RuntimeError", error_message=crossing(message))
 
 
 def _what_came(error: MCPError) -> str:

@@ -21,6 +21,7 @@ from activities.tools import ToolActivities
 from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
 from runtime.base.effect_classes import EffectClass
+from runtime.base.redaction.rules import Redaction
 from runtime.base.values import JobKey
 from runtime.tools.calls import MAX_RESULT_BYTES
 from tests.eventually import alive, eventually
@@ -101,6 +102,7 @@ def fail(kind: str) -> None:
     if kind == "namesake": raise type("ValueError", (LookupError,), {})("not the built-in one")
     if kind == "json": json.loads("{")
     if kind == "long": raise ValueError("x" * 9000)
+    if kind.startswith("echoes"): raise ValueError(kind + os.environ["SEARCH_KEY"])
     if kind == "pydantic": Hit(file=3)
 
 async def fail_later(kind: str) -> None:
@@ -625,6 +627,18 @@ async def test_named_secrets_reach_a_tool_and_are_masked(
     assert caught.value.message == (
         "t:environment: the secret NOT_SET is not in the worker's environment"
     )
+
+
+@pytest.mark.parametrize("before", range(3_985, 4_000, 7))
+async def test_no_part_of_a_secret_is_left_where_a_message_is_cut(
+    call: Call, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Who calls a tool that repeats its arguments would choose how much of the secret that is."""
+    monkeypatch.setenv("SEARCH_KEY", "horse-battery-staple-9")
+    said = "echoes" + "x" * (before - len("echoes"))
+    given = {"secrets": ("SEARCH_KEY",), "redact": Redaction(env=("SEARCH_KEY",))}
+    result = await call("fail", said, fields=given)
+    assert result.error_message == f"{said}[masked:SEARCH_KEY:"[:4_000] + "..."
 
 
 async def test_large_arguments_and_odd_texts_cross(call: Call) -> None:
