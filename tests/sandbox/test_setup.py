@@ -88,6 +88,14 @@ def test_the_first_command_that_fails_ends_it_and_is_told(bench: Bench) -> None:
     assert not list((bench.top / "setups").glob("*/env"))
 
 
+def test_the_end_of_what_it_printed_has_no_half_of_a_line(bench: Bench) -> None:
+    """A secret is masked in what is told, and would not be known by its second half."""
+    with pytest.raises(SetupFailed) as raised:
+        _made(bench, _setup("echo key-one-two; printf '%1990s\\n' end; false"))
+    assert str(raised.value).endswith("The end of what it printed:\nend")
+    assert raised.value.log.startswith(b"key-one-two\n")
+
+
 def test_a_failure_is_tried_again_by_who_comes_later(bench: Bench) -> None:
     """A network that was down is up again."""
     setup = _setup("grep -q ready file")
