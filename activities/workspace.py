@@ -35,6 +35,7 @@ from runtime.context.source_text import SourceText
 from runtime.context.sources import NO_WRITER, STANDS_IN, ReadRequest, ReadResult, ReadStatus
 from runtime.context.structure import structure
 from runtime.sources.finding import Sources
+from runtime.sources.outlining import outline_apart
 from runtime.sources.resources import NoResources
 from runtime.sources.source import Opened
 from runtime.sources.web import Pages
@@ -331,7 +332,7 @@ def _structure(
     request: ReadRequest, opened: Opened, source: SourceText, count: Count, redactor: Redactor
 ) -> Excerpt:
     items = None if opened.outline is None else opened.outline(redactor.data)
-    return structure(source, opened.name, request.pos, request.tokens, count, items)
+    return structure(source, opened.name, request.pos, request.tokens, count, items, outline_apart)
 
 
 def _result(

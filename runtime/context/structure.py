@@ -23,7 +23,7 @@ from runtime.context.excerpts import (
     position,
     suffix_of,
 )
-from runtime.context.outlines import MAX_ITEMS, Item, is_code, outline
+from runtime.context.outlines import MAX_ITEMS, Item, Outline, is_code, outline
 from runtime.context.ranking import ranked, short
 from runtime.context.source_text import SourceText
 from runtime.context.sources import ALL_TOKENS
@@ -31,8 +31,7 @@ from runtime.context.sources import ALL_TOKENS
 OUTLINED_BYTES = 256 * 1024
 """How much of a source is outlined, from its start.
 
-Parsing holds the interpreter lock (half a second for dense Python of this size), and a worker must
-not stall.
+Parsing takes half a second for dense Python of this size, and whoever wants another outline waits.
 """
 
 PLAIN_TOKENS = 2_000
@@ -51,13 +50,14 @@ def structure(
     tokens: int,
     count: Count,
     outlined: Sequence[Item] | None = None,
+    outline: Outline = outline,
 ) -> Excerpt:
     """The structure of ``source`` with the lines near ``pos``, of at most ``tokens`` tokens by
     ``count``.
 
-    ``outlined`` is its outline where that is not made from its text: then the text is a list of
-    what the outline names, and no lines of it are shown beside. The excerpt covers all lines of the
-    source; ``truncated`` tells that the outline or a line is not complete.
+    ``outlined`` is its outline where that is not made from its text by ``outline``: then the text
+    is a list of what the outline names, and no lines of it are shown beside. The excerpt covers all
+    lines of the source; ``truncated`` tells that the outline or a line is not complete.
 
     Raises:
         ValueError: from ``position`` or ``bounded``.
@@ -67,7 +67,9 @@ def structure(
         return excerpt(source, pos, tokens, count)
     at = position(source, pos)
     items, partial = (
-        _items(source, path) if outlined is None else (outlined, len(outlined) == MAX_ITEMS)
+        _items(source, path, outline)
+        if outlined is None
+        else (outlined, len(outlined) == MAX_ITEMS)
     )
     if not items:
         return excerpt(source, pos, PLAIN_TOKENS if tokens == ALL_TOKENS else tokens, count)
@@ -104,7 +106,7 @@ def _start_of(source: SourceText) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _items(source: SourceText, path: str) -> tuple[tuple[Item, ...], bool]:
+def _items(source: SourceText, path: str, outline: Outline) -> tuple[tuple[Item, ...], bool]:
     """The outline of the source's start, and whether the source goes on after it."""
     items = outline(_start_of(source), suffix_of(path))
     return items, len(source.data) > OUTLINED_BYTES or len(items) == MAX_ITEMS

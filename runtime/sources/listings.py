@@ -12,8 +12,9 @@ from runtime.base.digests import digest_of
 from runtime.base.fences import one_line
 from runtime.base.host_trouble import host_trouble
 from runtime.context.excerpts import suffix_of
-from runtime.context.outlines import MAX_ITEMS, Item, outline
+from runtime.context.outlines import MAX_ITEMS, Item
 from runtime.context.source_text import SourceText
+from runtime.sources.outlining import outline_apart
 from runtime.sources.source import Known, Mask, Opened
 from runtime.workspace.files import Workspace
 from runtime.workspace.glob import Listed, Matches, globbed
@@ -123,7 +124,7 @@ class GlobSource:
             return ()
         source = SourceText.of(content.data)
         text = mask(source.data).decode("utf-8", "replace")
-        return () if source.binary else outline(text, suffix_of(entry.name))
+        return () if source.binary else outline_apart(text, suffix_of(entry.name))
 
 
 def _cut(matches: Matches) -> list[str]:

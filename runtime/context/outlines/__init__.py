@@ -21,7 +21,18 @@ from runtime.context.outlines.languages import CODE, DATA, of_interpreter
 from runtime.context.outlines.statements import perl, sql
 from runtime.context.outlines.tables import table
 
-__all__ = ["ITEM_CHARS", "MAX_ITEMS", "Item", "is_code", "outline"]
+__all__ = [
+    "ITEM_CHARS",
+    "MAX_ITEMS",
+    "Item",
+    "Outline",
+    "is_code",
+    "outline",
+    "outline_by_lines",
+]
+
+Outline = Callable[[str, str], tuple[Item, ...]]
+"""Makes the outline of a text with a suffix, as ``outline`` does."""
 
 Finder = Callable[[str], Iterator[Item]]
 
@@ -52,7 +63,12 @@ def outline(text: str, suffix: str) -> tuple[Item, ...]:
     A text without a suffix is known by its first line, if that names an interpreter.
     """
     # A text that its suffix misnames, or that the parser gave up, is searched line by line.
-    return first(_finder(text, suffix)(text)) or first(definitions(text))
+    return first(_finder(text, suffix)(text)) or outline_by_lines(text)
+
+
+def outline_by_lines(text: str) -> tuple[Item, ...]:
+    """The lines of ``text`` that look like definitions, whatever it is."""
+    return first(definitions(text))
 
 
 def is_code(path: str) -> bool:

@@ -1,0 +1,42 @@
+"""The process that outlines texts: started with ``own_process.command``, it gets a text and a
+suffix in each line of its input, as JSON, and answers with a line, the outline's items.
+
+A text that takes more memory, or more time of the processor, than a source ever should ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+from dataclasses import astuple
+
+from runtime.context.outlines import outline
+
+MEMORY = 512 * 1024**2
+"""Bytes of address space."""
+
+CPU_SECONDS = 10.0
+"""Of the processor's time for one text."""
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # A crash is to be expected, and its core would be as large as MEMORY.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Who ends the worker in a terminal ends it in good order, which takes outlines still.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for line in sys.stdin.buffer:
+        text, suffix = json.loads(line)
+        # Its signal ends a process that does not handle it, also in the midst of a parser.
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        answer = json.dumps([astuple(item) for item in outline(text, suffix)])
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        sys.stdout.write(answer + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Outlines in a process of their own: equal to those made here, and no text takes the worker with
+it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from runtime.context.outlines import Item, outline
+from runtime.sources.outlining import Outliner
+
+CODE = 'def one(a: int) -> int:\n    """It is one."""\n    return 1\n\n\nclass Two: ...\n'
+
+
+def _process(outliner: Outliner) -> int:
+    process = outliner._process
+    assert process is not None
+    return process.pid
+
+
+def test_an_outline_is_the_same_wherever_it_is_made() -> None:
+    """One process makes all of them."""
+    outliner = Outliner()
+    assert outliner.outline(CODE, ".py") == outline(CODE, ".py")
+    first = _process(outliner)
+    for text, suffix in [("", ".py"), ("# Ü\n\ud800\u2028\n", ".md"), ("x" * 300_000, "")]:
+        assert outliner.outline(text, suffix) == outline(text, suffix)
+    assert _process(outliner) == first
+
+
+@pytest.mark.parametrize(
+    ("hostile", "suffix"),
+    [("%w(" * 10_000, ".rs"), ("a<" * 60_000, ".java"), ("/*" * 20_000, ".swift")],
+)
+def test_a_text_that_takes_too_much_is_outlined_by_its_lines(hostile: str, suffix: str) -> None:
+    """Which ends the process that parses it, and no other; the next text has a new one."""
+    outliner = Outliner()
+    told = outliner.outline(f"class Fine:\n{hostile}", suffix)
+    assert told == (Item(0, 0, "class Fine:"),)
+    assert outliner.outline(CODE, ".py") == outline(CODE, ".py")
+
+
+def test_a_process_that_was_ended_is_replaced() -> None:
+    """Whoever ended it while it had nothing to do."""
+    outliner = Outliner()
+    outliner.outline(CODE, ".py")
+    os.kill(_process(outliner), signal.SIGKILL)
+    os.waitid(os.P_PID, _process(outliner), os.WEXITED | os.WNOWAIT)
+    assert outliner.outline(CODE, ".py") == outline(CODE, ".py")
