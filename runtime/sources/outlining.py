@@ -27,7 +27,12 @@ class Outliner:
     def outline(self, text: str, suffix: str) -> tuple[Item, ...]:
         """As ``outlines.outline``; of a text for which the process ended, by its lines alone."""
         with self._lock:
-            told = self._asked(json.dumps([text, suffix]).encode() + b"\n")
+            try:
+                told = self._asked(json.dumps([text, suffix]).encode() + b"\n")
+            except BaseException:
+                # A worker that ends raises in its threads: the answer would be the next text's.
+                self._end()
+                raise
         return outline_by_lines(text) if told is None else tuple(Item(*item) for item in told)
 
     def _asked(self, question: bytes) -> list[list[Any]] | None:
@@ -43,6 +48,12 @@ class Outliner:
             return items
         process.communicate()
         return None
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and self._started_by == os.getpid():
+            process.kill()
+            process.communicate()
 
     def _started(self) -> subprocess.Popen[bytes]:
         self._started_by = os.getpid()

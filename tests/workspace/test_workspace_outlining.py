@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 
 import pytest
+from temporalio.exceptions import CancelledError
 
 from runtime.context.outlines import Item, outline
+from runtime.sources import outlining
 from runtime.sources.outlining import Outliner
 
 CODE = 'def one(a: int) -> int:\n    """It is one."""\n    return 1\n\n\nclass Two: ...\n'
@@ -50,3 +53,22 @@ def test_a_process_that_was_ended_is_replaced() -> None:
     os.kill(_process(outliner), signal.SIGKILL)
     os.waitid(os.P_PID, _process(outliner), os.WEXITED | os.WNOWAIT)
     assert outliner.outline(CODE, ".py") == outline(CODE, ".py")
+
+
+def test_a_thread_that_is_stopped_leaves_no_answer_to_the_next_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As those of a worker that ends are, in which others may read still."""
+    outliner = Outliner()
+    outliner.outline(CODE, ".py")
+    sent = outlining._sent
+
+    def stopped(process: subprocess.Popen[bytes], question: bytes) -> bool:
+        sent(process, question)
+        raise CancelledError("stopped")
+
+    with monkeypatch.context() as then:
+        then.setattr(outlining, "_sent", stopped)
+        with pytest.raises(CancelledError):
+            outliner.outline(CODE, ".py")
+    assert outliner.outline("class Three: ...\n", ".py") == outline("class Three: ...\n", ".py")
