@@ -142,6 +142,7 @@ def _by_batch(keys: Sequence[JobKey]) -> dict[str, list[str]]:
 def _refused(row: Mapping[str, Any]) -> str:
     """What the list says already against beginning a job anew: nobody is asked of it then."""
     from runtime.client.retries import OPEN, SUCCEEDED
+    from runtime.client.statuses import BEGINS
     from runtime.job.stops import JobStatus
 
     status = row["status"]
@@ -149,4 +150,6 @@ def _refused(row: Mapping[str, Any]) -> str:
         return SUCCEEDED
     if status == DAMAGED:
         return f"cannot be read in full: run 'holdfast verify {row['job']}'"
-    return OPEN if status in GOING_ON else ""
+    # One that begins anew may have ended just now, and its batch not have heard of it.
+    anew = row["run"] is not None and row["reason"] == BEGINS
+    return OPEN if status in GOING_ON and not anew else ""

@@ -12,7 +12,7 @@ import typer
 
 from runtime.base.errors import InputError, NotFound
 from runtime.base.plurals import counted
-from runtime.base.standings import GOING_ON, OPEN, QUEUED
+from runtime.base.standings import GOING_ON, OPEN, QUEUED, RUNNING
 from runtime.cli.completion import batch_names, job_names
 from runtime.cli.exit_codes import SOME_FAILED
 from runtime.cli.output import json_document, note, say
@@ -160,7 +160,7 @@ async def _several(
             and not (held and not cancels and row["status"] == QUEUED)
         ]
         waits = {row["job"] for row in rows if row["status"] == QUEUED}
-        begin = {row["job"] for row in rows if (row["run"], row["reason"]) == (None, BEGINS)}
+        begin = {row["job"] for row in rows if (row["status"], row["reason"]) == (RUNNING, BEGINS)}
         asked = {key for key in chosen if str(key) in waits} if cancels else set()
         if not held:
             asked = await _withdrawn(control, asked)
@@ -271,12 +271,13 @@ async def rows_of(control: Control, batch: str | None) -> list[dict[str, Any]]:
     from runtime.client.statuses import told_by_batch, told_of
 
     rows = await asyncio.to_thread(archived, control.store, batch)
+    stands = {row["job"]: row["status"] for row in rows}
     left = {JobKey(batch=row["batch"], job=row["id"]): row for row in rows if row["status"] == OPEN}
     for key, standing in (await told_of(control, list(left))).items():
         await asyncio.to_thread(tell, left[key], standing, control.store)
     by_job = {row["job"]: row for row in rows}
     for name in {row["batch"] for row in rows} | ({batch} if batch is not None else set()):
-        known = {row["id"] for row in rows if row["batch"] == name}
+        known = {row["id"]: stands[row["job"]] for row in rows if row["batch"] == name}
         for told in map(row_of, await told_by_batch(control, name, known)):
             # One that is to be begun anew keeps what it has used.
             row = by_job.setdefault(told["job"], told)

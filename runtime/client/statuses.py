@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from temporalio.client import WorkflowExecutionStatus
 
 from runtime.archive.standings import ArchivedStanding
 from runtime.base.durations import format_duration
-from runtime.base.standings import OPEN, PAUSED, QUEUED, RUNNING, WAITING, waiting_for
+from runtime.base.standings import (
+    DAMAGED,
+    GOING_ON,
+    OPEN,
+    PAUSED,
+    QUEUED,
+    RUNNING,
+    WAITING,
+    waiting_for,
+)
 from runtime.base.values import JobKey
 from runtime.client.control import Control
 from runtime.client.lost import WHY_LOST
@@ -17,6 +26,7 @@ from runtime.client.moves import Turn
 from runtime.client.paged import in_pages
 from runtime.client.standing import Standing
 from runtime.client.wait_reasons import is_paused, wait_of
+from runtime.job.stops import JobStatus
 from runtime.server.gathered import gathered
 
 UNKNOWN = f"Temporal does not know of it: {WHY_LOST}"
@@ -27,7 +37,10 @@ LEFT_OPEN = f"the archive has it open, and {UNKNOWN} ('holdfast run' of its file
 
 
 BEGINS = "begins"
-"""Why a job runs that has its place in its batch, and of which the archive has nothing yet."""
+"""Why a job runs that has its place in its batch, and of whose run the archive has nothing yet."""
+
+_NOT_ANEW = GOING_ON | {JobStatus.SUCCEEDED.value, DAMAGED}
+"""How those stand that do not begin anew, or of which that is not known."""
 
 
 def now_of(standing: Standing) -> tuple[str, str]:
@@ -91,19 +104,24 @@ async def ended_of(control: Control, keys: Sequence[JobKey]) -> list[JobKey]:
 
 
 async def told_by_batch(
-    control: Control, batch: str, known: Collection[str]
+    control: Control, batch: str, known: Mapping[str, str]
 ) -> list[ArchivedStanding]:
     """The jobs that wait for their places in a batch, also in pages that it has not read, and those
-    that have theirs since a moment, so that the archive does not have them.
+    that have theirs since a moment, so that the archive does not have them, or their ends of before
+    alone.
 
-    ``known`` are those that the archive has.
+    ``known`` are those that the archive has, and how they stand there.
     """
     state = await control.batch_state(batch)
     if state is None:
         return []
     paged = await asyncio.to_thread(in_pages, control.store, state, known)
     why = "the batch is paused" if state.paused else "waits for a place in its batch"
-    begin = [name for name in state.open if name not in known and name not in state.waiting]
+    begin = [
+        name
+        for name in state.open
+        if name not in state.waiting and known.get(name) not in _NOT_ANEW
+    ]
     return [
         *(_unarchived(batch, name, RUNNING, BEGINS) for name in begin),
         *(

@@ -275,16 +275,20 @@ async def test_jobs_that_begin_while_results_are_read_have_their_rows(store: Obj
 
 
 async def test_a_job_that_has_just_got_its_place_is_meant_too(store: ObjectStore) -> None:
-    """Of several jobs that are paused or told something, those also that the archive has not."""
+    """Of several jobs that are paused or told something, those also that the archive has not, or
+    has the end of before of.
+    """
 
     class Beginning(Asked):
         async def batch_state(self, batch: str) -> BatchState:
-            return BatchState(waiting=("z",), open=("d", "new"))
+            return BatchState(waiting=("z",), open=("a", "b", "d", "new"))
 
     control: Any = Beginning(PageRef(digest="none", jobs=0))
     control.store = store
     rows = {row["id"]: (row["status"], row["reason"]) for row in await rows_of(control, "night")}
-    assert rows["new"] == ("running", "begins")
+    assert rows["new"] == rows["b"] == ("running", "begins")
+    # Of one that has succeeded the batch has not heard yet.
+    assert (rows["a"][0], rows["c"][0]) == ("succeeded", "failed")
     assert (rows["d"][0], rows["z"][0]) == ("paused", "queued")
 
 
