@@ -26,8 +26,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     # A crash is to be expected, and its core would be as large as MEMORY.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Who ends the worker in a terminal ends it in good order, which takes outlines still.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Who ends the worker in a terminal, or with all its processes as systemd does, ends it in good
+    # order, which takes outlines still.
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
     for line in sys.stdin.buffer:
         text, suffix = json.loads(line)
         # Its signal ends a process that does not handle it, also in the midst of a parser.

@@ -55,6 +55,17 @@ def test_a_process_that_was_ended_is_replaced() -> None:
     assert outliner.outline(CODE, ".py") == outline(CODE, ".py")
 
 
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_outlines_until_its_worker_has_ended(sent: signal.Signals) -> None:
+    """Whoever ends all processes of a worker means the worker, which reads to its end."""
+    outliner = Outliner()
+    outliner.outline(CODE, ".py")
+    first = _process(outliner)
+    os.kill(first, sent)
+    assert outliner.outline(CODE, ".py") == outline(CODE, ".py")
+    assert _process(outliner) == first
+
+
 def test_a_thread_that_is_stopped_leaves_no_answer_to_the_next_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
