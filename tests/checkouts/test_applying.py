@@ -67,9 +67,13 @@ def test_what_is_not_as_it_was_stays(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_nobody_may_write_to_has_what_is_in_it(tmp_path: Path) -> None:
-    """As those of Go's modules; whoever applies it need not be root."""
+    """As those of Go's modules; whoever applies it need not be root. So has one that they may write
+    to from now on.
+    """
+    (tmp_path / "opened").mkdir(mode=0o555)
     if os.geteuid() == 0:
-        os.chown(tmp_path, NOBODY, NOBODY)
+        for path in (tmp_path, tmp_path / "opened"):
+            os.chown(path, NOBODY, NOBODY)
     at = os.open(tmp_path, os.O_RDONLY)
     try:
         with unprivileged():
@@ -80,6 +84,8 @@ def test_a_directory_that_nobody_may_write_to_has_what_is_in_it(tmp_path: Path) 
                     put("locked", None, directory_entry(0o555)),
                     put("locked/in", None, directory_entry(0o500)),
                     put("locked/in/it", None, NEW),
+                    put("opened", directory_entry(0o555), directory_entry(0o755)),
+                    put("opened/it", None, NEW),
                 ],
             )
     finally:
@@ -87,5 +93,7 @@ def test_a_directory_that_nobody_may_write_to_has_what_is_in_it(tmp_path: Path) 
     assert (tmp_path / "locked/in/it").read_bytes() == b"new"
     modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("locked", "locked/in")]
     assert modes == [0o555, 0o500]
+    assert (tmp_path / "opened/it").read_bytes() == b"new"
+    assert (tmp_path / "opened").stat().st_mode & 0o777 == 0o755
     (tmp_path / "locked").chmod(0o700)
     (tmp_path / "locked/in").chmod(0o700)

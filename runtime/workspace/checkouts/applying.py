@@ -49,7 +49,7 @@ def put_all(root: Path, puts: Iterable[Put]) -> None:
     for put, entry in reversed(made):
         if entry.kind is Kind.DIRECTORY:
             with _directory_of(root, put, make=False) as (at, name):
-                _set_mode(name, entry.mode, at)
+                _set_mode(name, entry.mode, at, make=False)
 
 
 @contextmanager
@@ -130,7 +130,8 @@ def _remove(name: str, at: int) -> None:
 
 def _make(root: Path, put: Put, entry: Entry, name: str, at: int) -> None:
     if entry.kind is Kind.DIRECTORY:
-        os.close(_opened(name, at, make=True))
+        # What comes into it is this user's to make: also where nobody might write to it before.
+        _set_mode(name, entry.mode | stat.S_IRWXU, at, make=True)
         return
     kept = put.was is not None and put.was.kind is entry.kind
     # Beside its place, and so on one file system with it: it gets there whole, in one step.
@@ -155,8 +156,8 @@ def _make(root: Path, put: Put, entry: Entry, name: str, at: int) -> None:
             os.unlink(beside, dir_fd=at)
 
 
-def _set_mode(name: str, mode: int, at: int) -> None:
-    made = _opened(name, at, make=False)
+def _set_mode(name: str, mode: int, at: int, *, make: bool) -> None:
+    made = _opened(name, at, make=make)
     try:
         os.fchmod(made, mode)
     finally:
