@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from runtime.archive import keys
+from runtime.archive.reading import read_ahead
 from runtime.archive.references import SHARED
 from runtime.archive.stores.protocol import ObjectStore
 from runtime.base.digests import canonical_json
@@ -69,13 +70,21 @@ def notices_by_key(
     store: ObjectStore, batch: str, unreadable: list[str]
 ) -> Iterator[tuple[str, Notice]]:
     """``notices``, each with where it is."""
-    for key in store.list(f"{FOLDER}{keys.name(batch)}/"):
+
+    def look(key: str) -> tuple[str, Notice | ObjectCorrupt | None]:
         # Another process may take it meanwhile, with its job.
         with suppress(ObjectMissing):
             try:
-                yield key, notice_in(key, store.get(key))
+                return key, notice_in(key, store.get(key))
             except ObjectCorrupt as error:
-                unreadable.append(str(error))
+                return key, error
+        return key, None
+
+    for key, notice in read_ahead(store.list(f"{FOLDER}{keys.name(batch)}/"), look):
+        if isinstance(notice, ObjectCorrupt):
+            unreadable.append(str(notice))
+        elif notice is not None:
+            yield key, notice
 
 
 def notice_in(key: str, data: bytes) -> Notice:
