@@ -10,6 +10,7 @@ import json
 import resource
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import astuple
 
 from runtime.context.outlines import outline
@@ -23,7 +24,9 @@ CPU_SECONDS = 10.0
 
 def main() -> None:
     """Answer until the input ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # Elsewhere it is bounded more narrowly already, or the system bounds no address space.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     # A crash is to be expected, and its core would be as large as MEMORY.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Who ends the worker in a terminal, or with all its processes as systemd does, ends it in good
