@@ -360,7 +360,7 @@ def _notices_of(store: ObjectStore, jobs: Collection[str]) -> Iterator[tuple[str
 
 
 def _locked_until(store: ObjectStore, job: str) -> datetime | None:
-    """Until when the bucket keeps any of the job's objects, if it does."""
+    """Until when, at least, the bucket keeps any of the job's objects, if it does."""
     if not isinstance(store, RetainingStore):
         return None
     retained_until = store.retained_until
@@ -370,11 +370,12 @@ def _locked_until(store: ObjectStore, job: str) -> datetime | None:
             return retained_until(key)
         return None
 
-    # Where nothing is ever locked, a few tell. Elsewhere each is asked: what was written last is
-    # kept for less time than the rest, if the lock was for more days before.
-    listed = list(store.list(f"{job}/"))
+    # A few tell where nothing is ever locked, and where the job stays for their sake alone. Else
+    # each is asked: what was written last is kept for less time than the rest, if the lock was for
+    # more days before.
+    listed, at = list(store.list(f"{job}/")), datetime.now(UTC)
     few = (*listed[:1], *filter(keys.is_end, listed), *listed[-1:])
-    if not any(map(look, few)):
-        return None
-    dates = [date for date in read_ahead(listed, look) if date is not None]
-    return max((date for date in dates if date > datetime.now(UTC)), default=None)
+    dates = [date for key in few if (date := look(key)) is not None]
+    if dates and max(dates) <= at:
+        dates = [date for date in read_ahead(listed, look) if date is not None]
+    return max((date for date in dates if date > at), default=None)
