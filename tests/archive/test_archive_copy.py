@@ -199,6 +199,17 @@ def test_a_tombstone_of_the_copy_that_cannot_be_read_ends_no_copy() -> None:
     assert not any(key.startswith(("nightly/", "_holdfast/holds/")) for key in left)
 
 
+def test_a_tombstone_of_the_copy_that_cannot_be_read_is_told_of_the_copy() -> None:
+    """Its job is left out, and nothing is said of the source, which is whole."""
+    source, target = filled(), MemoryStore()
+    bad = "_holdfast/tombstones/nightly/short/0001"
+    target.put_if_absent(bad, b"damaged")
+    done = copied(source, target)
+    assert (list(done.different), done.damaged) == ([bad], {})
+    assert "(in memory): nor is nightly/short" in done.different[bad]
+    assert not list(target.list("nightly/short/"))
+
+
 def test_a_summary_that_is_another_than_the_one_that_was_shown_is_damaged() -> None:
     """It has the digest by which the effect names it, or it is not the one."""
     source, target = filled(), MemoryStore()

@@ -150,11 +150,14 @@ class _Copier:
     def may_copy(self, job: JobKey) -> bool:
         """Whether the job was deleted in neither store: a copy brings nothing back."""
         prefix = keys.job_prefix(job.batch, job.job)
+        told, where = self.result.damaged, ""
         try:
-            ours, theirs = (graves.of_job(prefix) for graves in self._graves)
+            ours = self._graves[0].of_job(prefix)
+            told, where = self.result.different, f" (in {self._target})"
+            theirs = self._graves[1].of_job(prefix)
         # Nobody knows whether it was deleted: it is left out, and the others are copied.
         except ObjectCorrupt as error:
-            self.result.damaged[named_gap(error).key] = f"{error}: nor is {job}"
+            told[named_gap(error).key] = f"{error}{where}: nor is {job}"
             self._gone.add(prefix)
             return False
         # A tombstone whose job has objects in either store: one of the two deleted what the other
@@ -191,9 +194,10 @@ class _Copier:
                 if self._graves[1].covering(key) is not None:
                     continue
             except ObjectCorrupt as error:
-                self.result.different[named_gap(error).key] = (
-                    f"{error} (in {self._target}): nor is what no job names"
-                )
+                key = named_gap(error).key
+                # Its job may be left out for it already.
+                wrong = self.result.different.get(key, f"{error} (in {self._target})")
+                self.result.different[key] = f"{wrong}: nor is what no job names"
                 break
             counts = _Counts()
             self._with_what_it_names(_Visit(key), set(), counts, SHARED)
