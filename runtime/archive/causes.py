@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from runtime.archive.blame import Left
-from runtime.archive.forgetting import Forgetting, forgettings, turn_of
+from runtime.archive.forgetting import Forgetting, forgettings
+from runtime.archive.forms.told import turn_of
 from runtime.archive.gaps import UNREADABLE
 from runtime.archive.job import JobArchive
 from runtime.projection.segments import Segment, SegmentKind

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from runtime.archive.forms import End
+from runtime.archive.forms.told import turn_of
 from runtime.archive.gaps import UNREADABLE, Readable, readable
 from runtime.archive.job import JobArchive
 from runtime.base.values import StepRef
@@ -79,11 +80,6 @@ def _was_sent(archive: JobArchive, told: Forgetting, run: str) -> bool:
         return any(told.is_in(archive.attempt_layout(attempt.key)) for attempt in attempts)
     except UNREADABLE:
         return True
-
-
-def turn_of(event_id: str) -> int:
-    """The turn in an event's or a condensation's id (``Job.next_id``)."""
-    return int(event_id.partition(".")[0])
 
 
 def forgotten_segments(archive: JobArchive, run: str, forgetting: Forgetting) -> tuple[Gone, ...]:

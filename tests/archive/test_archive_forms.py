@@ -17,6 +17,8 @@ from runtime.base.digests import canonical_json
 from runtime.base.errors import ObjectCorrupt
 from tests.releases.record import Release, releases
 
+CONDENSED = {"id": "35.1", "condenser": "llm", "reason": "events", "forgotten": ["30.1"]}
+
 
 def objects(store: ObjectStore) -> list[ArchivedObject]:
     """All objects of a store that have a header."""
@@ -131,6 +133,21 @@ def test_a_reader_takes_no_object_with_another_header_than_its_kinds() -> None:
         ("step", {"finished_at": "2026-01-01"}, "finished_at: .*without its offset"),
         ("replay", {"order": {"start": "x"}}, "order: .*start"),
         ("replay", {"order": {"source": {"batch": "b"}}}, "order: .*source.job"),
+        (
+            "step",
+            {"condensations": [CONDENSED | {"forgotten": [""]}]},
+            "condensations: .*no turn begins the id ''",
+        ),
+        (
+            "step",
+            {"condensations": [CONDENSED | {"forgotten": []}]},
+            "condensations: .*'35.1' forgot nothing",
+        ),
+        (
+            "end",
+            {"condensations": [CONDENSED | {"id": "x"}]},
+            "condensations: .*no turn begins the id 'x'",
+        ),
     ],
 )
 def test_what_an_object_holds_as_json_is_as_readers_take_it(

@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from runtime.archive import keys
 from runtime.archive.forms.base import Digest, Form, TimeIfKnown
-from runtime.archive.forms.told import checked_execution, checked_nodes
+from runtime.archive.forms.told import checked_condensations, checked_execution, checked_nodes
 from runtime.base.spec.models import Amount
 from runtime.base.values import LeftOut, StepRef, Usage, Value
 from runtime.job.aftermath import Aftermath
@@ -84,6 +84,7 @@ class End(NewEnd, Form):
     definition: Annotated[StepRef | None, LeftOut()] = None
     signature: Annotated[Signature | None, LeftOut()] = None
 
+    _condensations = field_validator("condensations")(checked_condensations)
     _execution = field_validator("execution")(checked_execution)
     _nodes = field_validator("nodes")(checked_nodes)
 

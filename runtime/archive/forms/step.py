@@ -10,7 +10,7 @@ from pydantic import field_validator
 from runtime.archive.forms.attempt import Capture
 from runtime.archive.forms.base import Digest, Time, TimeIfKnown
 from runtime.archive.forms.received import NewReceived, ReceivedForm, StoredReply
-from runtime.archive.forms.told import checked_execution, checked_nodes
+from runtime.archive.forms.told import checked_condensations, checked_execution, checked_nodes
 from runtime.base.values import Failed, LeftOut, StepRef, Usage, Value
 from runtime.job.aftermath import BetweenCalls
 from runtime.projection.prefix import Prefix
@@ -103,6 +103,7 @@ class Step(StepFields, ReceivedForm):
     definition: StepRef | None
     started_at: Time
 
+    _condensations = field_validator("condensations")(checked_condensations)
     _execution = field_validator("execution")(checked_execution)
     _nodes = field_validator("nodes")(checked_nodes)
 

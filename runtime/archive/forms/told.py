@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from runtime.archive.forms.base import first_in
+from runtime.job.condensed import CondensationOutcome
 
 
 class _Told(BaseModel):
@@ -90,6 +91,30 @@ def checked_nodes(nodes: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ..
     """
     _check(_NODES, list(nodes))
     return nodes
+
+
+def checked_condensations(
+    condensations: tuple[CondensationOutcome, ...],
+) -> tuple[CondensationOutcome, ...]:
+    """Condensations, each of which forgot something; all ids say of which turn they are.
+
+    Raises:
+        ValueError: if one is of another shape.
+    """
+    for condensation in condensations:
+        if not condensation.forgotten:
+            raise ValueError(f"condensation {condensation.id!r} forgot nothing")
+        for id in (condensation.id, *condensation.forgotten):
+            try:
+                turn_of(id)
+            except ValueError:
+                raise ValueError(f"no turn begins the id {id!r}") from None
+    return condensations
+
+
+def turn_of(event_id: str) -> int:
+    """The turn in an event's or a condensation's id (``Job.next_id``)."""
+    return int(event_id.partition(".")[0])
 
 
 def checked_order(order: dict[str, Any]) -> dict[str, Any]:
