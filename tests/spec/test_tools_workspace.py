@@ -265,6 +265,20 @@ def test_the_statement_does_not_give_the_directory(load: Load, refuse: Refuse, p
     )
 
 
+def test_a_tool_is_told_by_its_place_behind_one_that_is_none(refuse: Refuse, place: Path) -> None:
+    """What cannot be imported counts as the others do."""
+    (place / "onfiles.py").write_text(
+        TOOLS + "\n@tool(queue='gpu')\ndef far(x: int) -> int:\n    return x\n"
+    )
+    text = FILE.format(workspace=".").replace(
+        '["onfiles:build"]', '["nosuch:tool", "onfiles:build", "onfiles:far"]'
+    )
+    told = refuse("limits: {tools: {'onfiles:far': {concurrent: 1}}}" + text)
+    assert [one.partition(": ")[2].partition(": ")[0] for one in told.splitlines()] == [
+        f"jobs[0].tools[{index}]" for index in range(3)
+    ]
+
+
 def test_what_the_decorator_refuses() -> None:
     """A tool without the parameter, and a queue whose name is none."""
 

@@ -115,8 +115,8 @@ class Resolver:
             lambda: workspace_of(*values.of("workspace"), disk, problems), "workspace"
         )
         if writable is None:
-            self._tools.note_files(tools, values.of("tools")[1])
-        self._tools.note_queues(tools, values.of("tools")[1])
+            self._tools.note_files(tools, *values.of("tools"))
+        self._tools.note_queues(tools, *values.of("tools"))
         form = values.of("form")[0]
         return JobSpec(
             id=job.id,

@@ -58,22 +58,24 @@ class Tools:
             return None
         return spec
 
-    def note_files(self, tools: tuple[ToolSpec, ...], at: Location) -> None:
-        """Note tools that work on files of a job that has none of its own."""
-        for index, tool in enumerate(tools):
+    def note_files(self, tools: tuple[ToolSpec, ...], targets: list[str], at: Location) -> None:
+        """Note tools that work on files of a job that has none of its own, by their places among
+        all its ``targets``: some of those may be no tools.
+        """
+        for tool in tools:
             if tool.workspace:
                 self._problems.add(
-                    (*at, index),
+                    (*at, targets.index(tool.target)),
                     f"{tool.name!r} works on the job's own files, and the job's workspace is"
                     " read-only",
                 )
 
-    def note_queues(self, tools: tuple[ToolSpec, ...], at: Location) -> None:
-        """Note tools that have a queue and a limit: a limit is a queue too."""
-        for index, tool in enumerate(tools):
+    def note_queues(self, tools: tuple[ToolSpec, ...], targets: list[str], at: Location) -> None:
+        """Note tools that have a queue and a limit: a limit is a queue too. Places as above."""
+        for tool in tools:
             if tool.queue is not None and tool.target in self._limited:
                 self._problems.add(
-                    (*at, index),
+                    (*at, targets.index(tool.target)),
                     f"{tool.name!r} has queue={tool.queue!r}, and limits.tools names it; only one"
                     " of them can say which workers make its calls",
                 )
