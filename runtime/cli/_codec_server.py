@@ -155,7 +155,7 @@ def _shown(store: ObjectStore, value: dict[str, Any]) -> dict[str, Any] | None:
         return _call(store, TurnCall.model_validate(value), value)
     if "step" in value:
         return _reply(store, TurnReply.model_validate(value))
-    if value.keys() == {"key", "digest"} and "/ends/" in value["key"]:
+    if value.keys() == {"key", "digest"} and keys.is_end(value["key"]):
         return _end(store, StepRef.model_validate(value))
     return None
 
@@ -209,7 +209,8 @@ def _reply(store: ObjectStore, reply: TurnReply) -> dict[str, Any]:
 
 
 def _end(store: ObjectStore, ref: StepRef) -> dict[str, Any] | None:
-    job, _, run = ref.key.partition("/ends/")
+    # The last of them: a batch or a job may be called so.
+    job, _, run = ref.key.rpartition("/ends/")
     end = _archive(store, job).end(run)
     return None if end is None else {**end.document(), "end": ref.model_dump(mode="json")}
 

@@ -10,6 +10,7 @@ from archive_jobs import Written, chat, eventful_job, write_run
 
 from runtime.archive.container import header, seal, unseal
 from runtime.archive.job import JobArchive
+from runtime.archive.keys import definition_key
 from runtime.archive.stores import MemoryStore
 from runtime.archive.verify import damage, verify_job
 
@@ -145,3 +146,13 @@ def test_a_truncation_at_every_offset_is_found(original: Written) -> None:
         store.replace(name, data[:size])
         found = damage(verify_job(JobArchive(store, "nightly", "brief")))
         assert name in {finding.key for finding in found}, size
+
+
+@pytest.mark.parametrize("job", ["runs", "ends"])
+def test_a_definition_is_of_no_run(job: str) -> None:
+    """Whatever the job is called."""
+    store = MemoryStore()
+    archive = eventful_job(store, job=job).archive
+    key = definition_key(archive.prefix, 1)
+    store.replace(key, b"x")
+    assert [(one.key, one.run) for one in damage(verify_job(archive))] == [(key, None)]

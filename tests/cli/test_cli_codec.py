@@ -20,8 +20,10 @@ from urllib.parse import urlsplit
 import pytest
 from temporalio.api.common.v1 import Payload
 
+from runtime.archive.forms import NewEnd
+from runtime.archive.job import JobArchive
 from runtime.archive.stores import MemoryStore
-from runtime.cli._codec_server import make_server
+from runtime.cli._codec_server import decoded, make_server
 from runtime.cli._codec_token import Token
 from runtime.server.authentic.compression import compressed
 from tests.cli.command_line import DEADLINE, CommandLine, script
@@ -158,6 +160,16 @@ def test_payloads_without_references_come_back_as_they_are(cli: CommandLine) -> 
             assert ask(address, "POST", "/decode", wrong, authorization=BEARER).status == 400
         assert ask(address, "POST", "/other", body).status == 404
         assert ask(address, "GET", "/").status == 200
+
+
+def test_the_end_of_a_job_that_is_called_ends() -> None:
+    """It is shown as that of any other."""
+    store = MemoryStore()
+    archive = JobArchive(store, "b", "ends")
+    end = archive.write_end(NewEnd(run="r", turn=1, parent=None, status="failed", reason="why"))
+    data = b64encode(end.model_dump_json().encode()).decode()
+    told = decoded(store, {"metadata": {"encoding": _JSON}, "data": data})
+    assert json.loads(b64decode(told["data"]))["reason"] == "why"
 
 
 def test_what_is_shown_has_a_bound(cli: CommandLine) -> None:
