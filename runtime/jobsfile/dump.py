@@ -29,7 +29,7 @@ def resolved_yaml(batch: BatchSpec) -> str:
     """
     value: dict[str, Any] = {"batch": batch.batch, "concurrency": batch.concurrency}
     if batch.store is not None:
-        value["store"] = batch.store
+        value["store"] = _exact(batch.store)
     if batch.budget is not None:
         value["budget"] = _batch_budget(batch.budget)
     if limits := batch.limits.model_dump(exclude_defaults=True):
@@ -42,7 +42,8 @@ def resolved_yaml(batch: BatchSpec) -> str:
     search_paths = {tool.search_path for job in batch.jobs for tool in _functions(job)}
     if search_paths:
         # A file has one path for all its tools.
-        (value["tools_path"],) = search_paths
+        (path,) = search_paths
+        value["tools_path"] = _exact(path)
     value["jobs"] = [_job(job) for job in batch.jobs]
     yaml = YAML()
     yaml.width = 2**31  # a folded line is harder to search for, and to read back exactly
@@ -139,7 +140,7 @@ def _server(server: ServerSpec) -> dict[str, Any]:
 
 def _workspace(job: JobSpec) -> Any:
     if job.writable is None:
-        return job.workspace
+        return _exact(job.workspace)
     fields = job.writable.model_dump(mode="json")
     # No directory means that the workspace begins empty, which is written as no 'from'.
     begins = {"from": job.workspace} if job.workspace else {}

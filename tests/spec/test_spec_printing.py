@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +85,21 @@ def test_it_loads_as_the_same_batch_from_anywhere(load: Load, tmp_path: Path) ->
     kept = tmp_path / "kept.yaml"
     kept.write_text(resolved_yaml(batch))
     assert load_jobs_file(kept) == batch
+
+
+@pytest.mark.parametrize("break_", ["\x85", "\u2028", "\n", "\t"])
+def test_paths_with_line_breaks_round_trip(load: Load, place: Path, break_: str) -> None:
+    """A name may have any character, and YAML folds those that it takes for a line's end."""
+    name = f"a{break_}b"
+    (place / name).mkdir()
+    (place / name / "mytools.py").write_text("def f(x: int) -> int:\n    return x\n")
+    text = json.dumps(name)
+    batch = load(
+        f"store: {text}\ntools_path: {text}\njobs:\n"
+        f"- {{id: a, goal: g, model: m, workspace: {text}, tools: ['mytools:f']}}\n"
+    )
+    assert batch.jobs[0].workspace == str(place / name)
+    assert load(resolved_yaml(batch)) == batch
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(
