@@ -18,7 +18,7 @@ from runtime.archive.pages import readable_pages
 from runtime.archive.reading import read_ahead
 from runtime.archive.standings import ArchivedStanding, standing_of
 from runtime.archive.stores import ObjectStore
-from runtime.base.errors import NotFound
+from runtime.base.errors import ArchiveError, NotFound
 from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.standings import DAMAGED, OPEN, PAUSED, QUEUED, RUNNING, WAITING
 from runtime.base.values import JobKey
@@ -77,8 +77,9 @@ class Picture:
     ``counts`` are jobs by status: an open one runs until it is asked and says that it waits, or is
     paused. ``slowest`` are the jobs that have run for longest, of those that were asked; ``errors``
     have the newest first. ``turns_a_minute`` and ``tokens_a_minute`` are of the last minute, None
-    in the first seconds. ``silent``: why nobody answered in this round; of the last picture, that
-    no server was there to say whether there are more jobs, or that it has lost some.
+    in the first seconds. ``silent``: why nobody answered in this round, or which jobs could not be
+    read; of the last picture, that no server was there to say whether there are more jobs, or that
+    it has lost some.
     """
 
     batch: str
@@ -141,6 +142,8 @@ class BatchWatch:
         """Those of them that had ended while the batch ran, and were not looked up since."""
         self._anew: dict[str, list[str]] = {}
         """The jobs that begin anew by a page, by its digest: each is read once."""
+        self._no_pages = ""
+        """Why some of the pages could not be read in this round: those jobs count as they ended."""
         self._open: dict[str, tuple[Standing, float]] = {}
         self._turn_of: deque[str] = deque()
         self._errors: dict[str, ErrorKind] = {}
@@ -187,13 +190,14 @@ class BatchWatch:
         for standing in self._ended.values():
             if standing.status != OPEN and not standing.parent:
                 counts[standing.status] = counts.get(standing.status, 0) + 1
-        return self._picture(counts, ended=False)
+        return replace(self._picture(counts, ended=False), silent=self._no_pages)
 
     async def _news(self, control: Control) -> BatchNews | None:
         """What the batch says, after all ends that it tells of are taken in; those that it does not
         tell any more are read from the archive.
         """
         news = await self._with_ends(control)
+        self._no_pages = ""
         if news is not None and news != BatchNews():
             # One that is begun anew, or is to be, is counted as that, whatever is known of its end.
             for id in (*news.open, *await self._waiting_anew(control, news)):
@@ -239,8 +243,12 @@ class BatchWatch:
             return set()
         pages = [page.digest for page in state.pages]
         unread = [digest for digest in pages if digest not in self._anew]
-        self._anew |= await asyncio.to_thread(_begun_anew, self._store, unread)
-        paged = [name for digest in pages for name in self._anew[digest]]
+        try:
+            self._anew |= await asyncio.to_thread(_begun_anew, self._store, unread)
+        # Most of what there is to tell the batch says itself.
+        except ArchiveError as error:
+            self._no_pages = f"jobs that wait cannot be read: {error}"
+        paged = [name for digest in pages for name in self._anew.get(digest, ())]
         # One that has got its place since the batch told how many wait is open by now.
         return ended.intersection((*state.waiting, *state.open, *paged))
 

@@ -12,9 +12,9 @@ import pytest
 from activities.batch_contracts import PageRef
 from runtime.archive.forms import NewEnd
 from runtime.archive.job import JobArchive
-from runtime.archive.pages import write_page
+from runtime.archive.pages import FOLDER, write_page
 from runtime.archive.stores import MemoryStore, ObjectStore, open_store
-from runtime.base.errors import NotFound
+from runtime.base.errors import ArchiveError, NotFound
 from runtime.base.values import JobKey, Usage
 from runtime.cli.batch_board import drawn, sums
 from runtime.cli.exit_codes import exit_code, worst
@@ -241,6 +241,35 @@ async def test_a_job_that_is_to_begin_anew_is_counted_once(
     second = await anext(following)
     assert second.counts == {"queued": 2, "running": 1, "failed": 1}
     assert second.turns == 4 + 2
+    await following.aclose()
+
+
+class PagesAway(MemoryStore):
+    """A store of which no page can be read at first."""
+
+    away = True
+
+    def get(self, key: str) -> bytes:
+        if self.away and key.startswith(FOLDER):
+            raise ArchiveError("s3://b cannot be reached")
+        return super().get(key)
+
+
+async def test_a_watch_goes_on_where_pages_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells what the batch says, and that; and reads them once the store is back."""
+    monkeypatch.setattr("runtime.client.batch_watch.POLL_SECONDS", 0.0)
+    store = PagesAway()
+    end(store, "c", "failed")
+    orders = [{"key": {"batch": "night", "job": id}, "id": order} for id, order in PAGE.items()]
+    page = PageRef(digest=write_page(store, orders), jobs=2)
+    served = Served([BatchNews(waiting=2)] * 2, state=BatchState(pages=(page,)))
+    following = watch(store, served, 0.0, 1.0).pictures()
+    first = await anext(following)
+    assert first.counts == {"queued": 2, "failed": 1}
+    assert first.silent == "jobs that wait cannot be read: s3://b cannot be reached"
+    store.away = False
+    second = await anext(following)
+    assert (second.counts, second.silent) == ({"queued": 2}, "")
     await following.aclose()
 
 
