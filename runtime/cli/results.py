@@ -74,8 +74,12 @@ async def _written(
 
 
 async def _write(results: Results, form: str, out: Path | None) -> None:
+    from runtime.client.statuses import untold
+
     known = await results.known()
     ids = known.ids
+    if known.untold:
+        note(untold(results.batch))
     if not ids:
         raise NotFound(
             f"no job of a batch {results.batch!r} has begun: 'holdfast ls' lists the jobs of all"

@@ -268,7 +268,7 @@ async def rows_of(control: Control, batch: str | None) -> list[dict[str, Any]]:
 
     from runtime.base.values import JobKey
     from runtime.cli.ls import archived, row_of, tell
-    from runtime.client.statuses import told_by_batch, told_of
+    from runtime.client.statuses import told_by_batch, told_of, untold
 
     rows = await asyncio.to_thread(archived, control.store, batch)
     stands = {row["job"]: row["status"] for row in rows}
@@ -278,7 +278,10 @@ async def rows_of(control: Control, batch: str | None) -> list[dict[str, Any]]:
     by_job = {row["job"]: row for row in rows}
     for name in {row["batch"] for row in rows} | ({batch} if batch is not None else set()):
         known = {row["id"]: stands[row["job"]] for row in rows if row["batch"] == name}
-        for told in map(row_of, await told_by_batch(control, name, known)):
+        if (others := await told_by_batch(control, name, known)) is None:
+            note(untold(name))
+            continue
+        for told in map(row_of, others):
             # One that is to be begun anew keeps what it has used.
             row = by_job.setdefault(told["job"], told)
             row["status"], row["reason"] = told["status"], told["reason"]

@@ -39,12 +39,14 @@ class Known:
     """The jobs of a batch, sorted by id, and what the batch says of those that have not ended.
 
     ``paged`` are those of pages that the batch has not come to; some may have ended before.
+    ``untold``: the batch runs, and no worker answers for it, so that jobs that wait are not here.
     """
 
     ids: list[str]
     open: frozenset[str] = frozenset()
     waiting: frozenset[str] = frozenset()
     paged: frozenset[str] = frozenset()
+    untold: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Results:
         ids = {key.job for key in begun}
         if state is None or self.control is None:
             return Known(sorted(ids))
+        if state == BatchState():
+            return Known(sorted(ids), untold=True)
         paged = frozenset(await asyncio.to_thread(names_in, self.store, state.pages))
         return Known(
             ids=sorted(ids.union(state.waiting, state.open, paged)),

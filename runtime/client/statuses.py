@@ -28,6 +28,7 @@ from runtime.client.standing import Standing
 from runtime.client.wait_reasons import is_paused, wait_of
 from runtime.job.stops import JobStatus
 from runtime.server.gathered import gathered
+from workflows.messages import BatchState
 
 UNKNOWN = f"Temporal does not know of it: {WHY_LOST}"
 """Why a job that the archive has open does not go on."""
@@ -105,16 +106,18 @@ async def ended_of(control: Control, keys: Sequence[JobKey]) -> list[JobKey]:
 
 async def told_by_batch(
     control: Control, batch: str, known: Mapping[str, str]
-) -> list[ArchivedStanding]:
+) -> list[ArchivedStanding] | None:
     """The jobs that wait for their places in a batch, also in pages that it has not read, and those
     that have theirs since a moment, so that the archive does not have them, or their ends of before
-    alone.
+    alone; None if the batch runs, and no worker answers for it.
 
     ``known`` are those that the archive has, and how they stand there.
     """
     state = await control.batch_state(batch)
     if state is None:
         return []
+    if state == BatchState():
+        return None
     paged = await asyncio.to_thread(in_pages, control.store, state, known)
     why = "the batch is paused" if state.paused else "waits for a place in its batch"
     begin = [
@@ -130,6 +133,11 @@ async def told_by_batch(
             if name in state.waiting or name not in state.open
         ),
     ]
+
+
+def untold(batch: str) -> str:
+    """What is said where ``told_by_batch`` is None: of jobs that wait the archive has nothing."""
+    return f"no worker of batch {batch!r} answers: jobs that wait for their places are not told"
 
 
 def _unarchived(batch: str, name: str, status: str, reason: str) -> ArchivedStanding:

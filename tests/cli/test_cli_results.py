@@ -24,6 +24,7 @@ from runtime.base.errors import InputError, NotFound
 from runtime.base.kinds_of_error import kind_of_error
 from runtime.base.values import JobKey, Usage
 from runtime.cli.main import main
+from runtime.cli.results import _write as write_results
 from runtime.cli.several import refusal, rows_of
 from runtime.client import results as results_module
 from runtime.client.results import Known, Results
@@ -290,6 +291,30 @@ async def test_a_job_that_has_just_got_its_place_is_meant_too(store: ObjectStore
     # Of one that has succeeded the batch has not heard yet.
     assert (rows["a"][0], rows["c"][0]) == ("succeeded", "failed")
     assert (rows["d"][0], rows["z"][0]) == ("paused", "queued")
+
+
+async def test_that_no_worker_tells_of_jobs_that_wait_is_said(
+    store: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The archive has nothing of them, so that they have no row; only then is anything said."""
+
+    class Unanswered(Asked):
+        store: ObjectStore
+
+        async def batch_state(self, batch: str) -> BatchState:
+            return BatchState() if batch == "night" else await super().batch_state(batch)
+
+        async def newest(self, key: JobKey) -> None:
+            return None
+
+    note = "no worker of batch 'night' answers: jobs that wait for their places are not told\n"
+    for kind, told in ((Unanswered, note), (Asked, "")):
+        control: Any = kind(PageRef(digest="none", jobs=0))
+        control.store = store
+        await write_results(Results(store, "night", control), "lines", None)
+        assert capsys.readouterr().err == told
+        await rows_of(control, "night")
+        assert capsys.readouterr().err == told
 
 
 @pytest.mark.parametrize(("tries", "refused"), [(1, "no workflow"), (2, "no workflow"), (3, "")])
