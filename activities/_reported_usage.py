@@ -126,8 +126,9 @@ def _replied(usage: dict[str, Any]) -> int:
     """The tokens of a reply by one usage, with its thoughts, as litellm counts them too."""
     said, thoughts = _first(usage, _COMPLETION), _first(usage, (_GEMINIS_THOUGHTS,))
     rest = said + _first(usage, _PROMPT) + _first(usage, ("toolUsePromptTokenCount",))
+    total = _first(usage, ("totalTokenCount",))
     # Where all but the thoughts come to the total, they are among the reply's.
-    return said if rest == _first(usage, ("totalTokenCount",)) else said + thoughts
+    return said if total and rest == total else said + thoughts
 
 
 def is_told_early(body: bytes) -> bool:

@@ -381,6 +381,12 @@ def test_whole_numbers_may_be_written_with_a_point() -> None:
     assert usage_in(json.dumps({"usage": said}).encode()) == Usage(prompt=1000, completion=100)
 
 
+def test_thoughts_that_are_told_alone_are_booked() -> None:
+    """As by a stream of Gemini's that broke off before it told more, its total included."""
+    body = b'data: {"usageMetadata": {"thoughtsTokenCount": 4000}}'
+    assert usage_in(body) == Usage(completion=4000)
+
+
 @pytest.mark.parametrize(
     ("usage", "cost"),
     [
