@@ -78,8 +78,10 @@ class Claims:
             yield True
         except BaseException:
             beating.cancel()
-            # Others need not wait for a sign of life that will not come.
-            await asyncio.shield(asyncio.to_thread(self._give_up))
+            # Others need not wait for a sign of life that will not come. Where the store is out of
+            # reach they do, and what went wrong first is what is told.
+            with contextlib.suppress(ArchiveError):
+                await asyncio.shield(asyncio.to_thread(self._give_up))
             raise
         finally:
             beating.cancel()

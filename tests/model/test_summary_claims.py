@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from activities import _claims
 from activities._claims import Claims, Times
 from runtime.archive.stores import MemoryStore
+from runtime.base.errors import ArchiveError
 
 KEY = "_holdfast/summaries/1"
 QUICK = Times(lease=0.2, beat=0.05, look=0.01)
@@ -104,6 +106,26 @@ async def test_an_owner_that_gives_up_says_so(store: MemoryStore) -> None:
     assert await second
     assert work.times == 2
     assert newest(store) == ("second", False)
+
+
+class Unreachable(MemoryStore):
+    """A store that is out of reach once its ``outage`` has begun."""
+
+    outage = False
+
+    def list(self, prefix: str) -> Iterator[str]:
+        if self.outage:
+            raise ArchiveError("the archive is out of reach")
+        return super().list(prefix)
+
+
+async def test_what_went_wrong_is_told_also_where_giving_up_fails() -> None:
+    """A model that refuses says by that whether it is worth asking again."""
+    store = Unreachable()
+    with pytest.raises(LookupError, match="the model refuses"):
+        async with Claims(store, KEY, "worker", PATIENT).held(Work(store).done):
+            store.outage = True
+            raise LookupError("the model refuses")
 
 
 async def test_a_later_attempt_of_an_owner_does_not_wait_for_itself(store: MemoryStore) -> None:
