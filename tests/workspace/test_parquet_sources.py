@@ -5,6 +5,8 @@ time and memory.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,3 +149,32 @@ def test_level_0_says_that_it_is_binary(tmp_path: Path) -> None:
     """There are no lines to show."""
     people(tmp_path / "people.parquet")
     assert "binary" in read(tmp_path, "people.parquet", lod=0).text
+
+
+NARROW = """
+import ctypes, resource, sys
+# What root may do in spite of a hard limit (PR_CAPBSET_DROP, CAP_SYS_RESOURCE), from exec on.
+ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)
+resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
+import os
+os.execv(sys.executable, [sys.executable, "-c", sys.argv[1], *sys.argv[2:]])
+"""
+READ = """
+import sys
+from runtime.sources.parquet import parquet_outline
+with open(sys.argv[1], "rb") as file:
+    print(parquet_outline(file.fileno(), lambda text: text)[0].text)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere root is bounded otherwise")
+def test_a_worker_that_is_bounded_more_narrowly_reads_tables_too(tmp_path: Path) -> None:
+    """As by ``ulimit -v``: a hard limit is raised by nobody but root."""
+    people(tmp_path / "people.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", NARROW, READ, str(tmp_path / "people.parquet")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "2 columns, 4 rows\n"
