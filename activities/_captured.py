@@ -181,8 +181,8 @@ class CapturedCall:
         self.status = status
         self.headers = {name: _plain(value) for name, value in headers.items()}
         if location := self._header("location"):
-            # One that leads nowhere is followed by nobody.
-            with suppress(httpx.InvalidURL):
+            # One that leads nowhere is followed by nobody, as one to a host that is no name.
+            with suppress(httpx.InvalidURL, UnicodeError):
                 self._hosts.add(httpx.URL(location).host)
         encoding = self._header("content-encoding").strip().lower()
         if encoding not in ("", "identity"):

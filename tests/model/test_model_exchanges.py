@@ -172,6 +172,17 @@ def test_keys_go_where_the_server_is_the_same(status: int, url: str, goes_on: bo
     assert captured.withheld(url, headers) == ([] if goes_on else ["x-api-key", "api-key"])
 
 
+@pytest.mark.parametrize("place", ["http://xn--a/", "http://xn--zzzzzz99/", "http://[::1/"])
+def test_a_place_that_is_none_costs_no_reply(place: str) -> None:
+    """A reply that names where else it is, on a host whose name is none."""
+    captured = CapturedCall(
+        lambda _: "1", limits=Limits(), secrets=Secrets(), turn=1, temporal_attempt=1
+    )
+    captured.sending_now(SentRequest(Capture.WIRE, b"{}", "POST", "https://api.example/v1"))
+    captured.answering(200, {"location": place})
+    assert captured.received(b"{}") == b"{}"
+
+
 async def test_the_reply_that_lost_a_race_is_archived_too() -> None:
     """Two attempts run at a time: one is the turn's step, the other's reply stands beside it, with
     what it cost.
