@@ -11,9 +11,14 @@ _HOSTS = {
 }
 
 
+class NoProcess(OSError):
+    """A process of ours could not be started: there are too many, say (EAGAIN)."""
+
+
 def host_trouble(error: BaseException) -> bool:
-    """Whether ``error`` says nothing of the file: no descriptors, no memory, no room.
+    """Whether ``error`` says nothing of the file: no descriptors, no memory, no room, no
+    process.
 
     Worth a retry, not the model's concern.
     """
-    return isinstance(error, OSError) and error.errno in _HOSTS
+    return isinstance(error, NoProcess) or (isinstance(error, OSError) and error.errno in _HOSTS)

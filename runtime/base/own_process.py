@@ -5,7 +5,11 @@ directory.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from runtime.base.host_trouble import NoProcess
 
 _ROOMS = Path(__file__).resolve().parents[2] / "holdfast" / "rooms.py"
 
@@ -17,3 +21,16 @@ def command(module: str, *, path: bool = False) -> list[str]:
     """
     # -I leaves out PYTHONPATH and the current directory, -P the directory alone.
     return [sys.executable, "-P" if path else "-I", str(_ROOMS), module]
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Tells what keeps a process from being started as the host's trouble.
+
+    Raises:
+        NoProcess: if it is not started.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise NoProcess(f"no process can be started: {error}") from error

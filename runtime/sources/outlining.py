@@ -10,7 +10,7 @@ import subprocess
 import threading
 from typing import Any
 
-from runtime.base.own_process import command
+from runtime.base.own_process import command, starting
 from runtime.context.outlines import Item, outline_by_lines
 
 
@@ -25,7 +25,11 @@ class Outliner:
         self._started_by = 0
 
     def outline(self, text: str, suffix: str) -> tuple[Item, ...]:
-        """As ``outlines.outline``; of a text for which the process ended, by its lines alone."""
+        """As ``outlines.outline``; of a text for which the process ended, by its lines alone.
+
+        Raises:
+            NoProcess: if none can be started.
+        """
         with self._lock:
             try:
                 told = self._asked(json.dumps([text, suffix]).encode() + b"\n")
@@ -57,14 +61,15 @@ class Outliner:
 
     def _started(self) -> subprocess.Popen[bytes]:
         self._started_by = os.getpid()
-        self._process = subprocess.Popen(
-            command("runtime.sources._outline_child"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            # What parses a foreign text needs no variable, and shall have no key.
-            env={},
-        )
+        with starting():
+            self._process = subprocess.Popen(
+                command("runtime.sources._outline_child"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                # What parses a foreign text needs no variable, and shall have no key.
+                env={},
+            )
         return self._process
 
 

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from runtime.base.own_process import command
+from runtime.base.own_process import command, starting
 from runtime.context.outlines.items import VALUE_CHARS, Item, one_line
 from runtime.sources.source import Mask
 
@@ -24,18 +24,22 @@ def parquet_outline(file: int, mask: Mask) -> tuple[Item, ...]:
     """The outline of the Parquet file open at the descriptor ``file``.
 
     One that cannot be read says why.
+
+    Raises:
+        NoProcess: if no process can be started to read it.
     """
     try:
-        done = subprocess.run(
-            command("runtime.sources._parquet_child"),
-            stdin=file,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=SECONDS,
-            # What reads a foreign file needs no variable, and shall have no key.
-            env={},
-            check=False,
-        )
+        with starting():
+            done = subprocess.run(
+                command("runtime.sources._parquet_child"),
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=SECONDS,
+                # What reads a foreign file needs no variable, and shall have no key.
+                env={},
+                check=False,
+            )
         told, failed = done.stdout, done.returncode != 0
     except subprocess.TimeoutExpired as error:
         # The columns may have been told before its time was over.

@@ -4,9 +4,11 @@ it.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 from temporalio.exceptions import CancelledError
@@ -53,6 +55,33 @@ def test_a_process_that_was_ended_is_replaced() -> None:
     os.kill(_process(outliner), signal.SIGKILL)
     os.waitid(os.P_PID, _process(outliner), os.WEXITED | os.WNOWAIT)
     assert outliner.outline(CODE, ".py") == outline(CODE, ".py")
+
+
+WITHOUT_PROCESSES = """
+import os, resource, sys
+from runtime.base.host_trouble import host_trouble
+from runtime.sources.outlining import outline_apart
+from runtime.sources.parquet import parquet_outline
+file = os.open(os.devnull, os.O_RDONLY)
+# Root may start as many as it likes.
+if os.getuid() == 0:
+    os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+for outline in (lambda: outline_apart("x = 1", ".py"), lambda: parquet_outline(file, bytes)):
+    try:
+        print(outline())
+    except OSError as error:
+        print(host_trouble(error), error)
+"""
+
+
+def test_that_no_process_can_be_started_is_no_fault_of_the_source() -> None:
+    """It is the host's trouble, for which a reading is tried again."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PROCESSES], capture_output=True, text=True, check=True
+    )
+    why = f"no process can be started: [Errno {errno.EAGAIN}] {os.strerror(errno.EAGAIN)}"
+    assert done.stdout.splitlines() == [f"True {why}"] * 2
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
