@@ -48,7 +48,7 @@ def method_stub(name: str, arguments: Schema, result: Schema | None) -> str:
 
     The first parameter has another name where the tool has an argument of that one.
     """
-    returns = "str" if result is None else _type(result, result, 0)
+    returns = "str" if result is None else _Types(result).of(result)
     parameters = _parameters(arguments)
     stub = f"def {name}({', '.join(parameters)}) -> {returns}: ..."
     if len(stub) <= _MAX_STUB:
@@ -66,11 +66,11 @@ def _parameters(schema: Schema) -> list[str]:
     # A name that is required may stand nowhere else.
     known = properties if isinstance(properties, Mapping) else {}
     names = {**known, **{name: True for name in needed if name not in known}}
-    parts = [_free("self", names)]
+    parts, types = [_free("self", names)], _Types(schema)
     for name, value in names.items():
         # Another is given as **{"from": ...}.
         if _is_name(name):
-            text = f"{name}: {_type(value, schema, 0)}"
+            text = f"{name}: {types.of(value)}"
             parts.append(text if name in needed else f"{text} = {_default(value)}")
     if len(parts) > 1:
         parts.insert(1, "*")
@@ -110,27 +110,48 @@ def _default(schema: Any) -> str:
     return text if len(text) <= _MAX_DEFAULT and text.isprintable() else "..."
 
 
-def _type(schema: Any, root: Schema, depth: int) -> str:
-    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
-        return "Any"
-    if isinstance(ref := schema.get("$ref"), str):
-        return _type(_referred(ref, root), root, depth + 1)
-    if isinstance(values := schema.get("enum"), list):
-        return _literal(values)
-    if "const" in schema:
-        return _literal([schema["const"]])
-    for key in ("anyOf", "oneOf"):
-        if isinstance(members := schema.get(key), list):
-            return _union([_type(member, root, depth + 1) for member in members])
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        return _union([_type({**schema, "type": one}, root, depth + 1) for one in kind])
-    if kind == "array":
-        items = schema.get("items")
-        return f"list[{_type(items, root, depth + 1)}]"
-    if kind == "object":
-        return "dict[str, Any]"
-    return _PLAIN.get(kind, "Any") if isinstance(kind, str) else "Any"
+class _Types:
+    """Python's types for the schemas within ``root``.
+
+    A type is made once for each schema and depth: one may refer to itself by any number of its
+    members, and each of those again to it.
+    """
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._made: dict[tuple[int, int], str] = {}
+
+    def of(self, schema: Any, depth: int = 0) -> str:
+        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+            return "Any"
+        # Each is the root's, which is kept: no other has its number.
+        key = id(schema), depth
+        if key not in self._made:
+            # No part of a stub may be longer, and what is too long in all is not told.
+            self._made[key] = self._new(schema, depth)[: _MAX_STUB + 1]
+        return self._made[key]
+
+    def _new(self, schema: Schema, depth: int) -> str:
+        if isinstance(ref := schema.get("$ref"), str):
+            return self.of(_referred(ref, self._root), depth + 1)
+        if isinstance(values := schema.get("enum"), list):
+            return _literal(values)
+        if "const" in schema:
+            return _literal([schema["const"]])
+        for key in ("anyOf", "oneOf"):
+            if isinstance(members := schema.get(key), list):
+                return _union([self.of(member, depth + 1) for member in members])
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return _union([self._of_kind(one, schema, depth + 1) for one in kind])
+        return self._of_kind(kind, schema, depth)
+
+    def _of_kind(self, kind: Any, schema: Schema, depth: int) -> str:
+        if not isinstance(kind, str) or depth > _MAX_DEPTH:
+            return "Any"
+        if kind == "array":
+            return f"list[{self.of(schema.get('items'), depth + 1)}]"
+        return "dict[str, Any]" if kind == "object" else _PLAIN.get(kind, "Any")
 
 
 def _referred(ref: str, root: Schema) -> Any:

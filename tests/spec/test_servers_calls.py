@@ -250,6 +250,24 @@ def test_every_argument_that_a_schema_takes_can_be_given(schema: Schema, shape: 
     methods["f"](object(), **arguments)
 
 
+def test_a_type_is_work_in_proportion_to_its_schema() -> None:
+    """However often it refers to itself: each of its members would be made for each other one."""
+    looks = 0
+
+    class Watched(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().get(key, default)
+
+    members = [*(Watched({"$ref": "#/properties/a"}) for _ in range(60)), {"type": "string"}]
+    schema = {"properties": {"a": {"anyOf": [{"type": "null"}, *members[-1:]]}}}
+    assert "a: str | None = ..." in method_stub("t", schema, None)
+    schema["properties"]["a"]["anyOf"] = members
+    assert "a: Any = ..." in method_stub("t", schema, None)
+    assert looks < 60 * 10
+
+
 def test_a_link_to_a_resource_is_told_by_its_uri() -> None:
     """A statement may view it."""
     links = [
