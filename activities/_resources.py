@@ -14,7 +14,6 @@ from typing import Any
 
 from runtime.base.spec.servers import ServerSpec
 from runtime.sources.resources import Resource
-from runtime.tools.calls import shortened
 from runtime.tools.host import Asked, HostClosed, HostEnded, ToolHost, ToolHosts
 
 TRIES = 2
@@ -48,9 +47,9 @@ class ServerResources:
             if "gone" not in frame:
                 break
         if "unavailable" in frame:
-            raise FileNotFoundError(shortened(f"{server}: {frame['unavailable']}"))
+            raise FileNotFoundError(f"{server}: {frame['unavailable']}")
         if "resource" not in frame:
-            raise ConnectionError(shortened(str(frame.get("broken", frame.get("gone")))))
+            raise ConnectionError(str(frame.get("broken", frame.get("gone"))))
         return _resource(frame["resource"])
 
     def _frame(self, spec: ServerSpec, uri: str) -> dict[str, Any]:

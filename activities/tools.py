@@ -31,7 +31,7 @@ from runtime.archive.job import JobArchive
 from runtime.archive.stores import ObjectStore
 from runtime.base.effect_classes import EffectClass
 from runtime.base.failpoints import failpoint
-from runtime.base.redaction.redactor import redactor_of
+from runtime.base.redaction.redactor import Redactor, redactor_of
 from runtime.base.spec.servers import ServerListing, ServerSpec, with_tokens
 from runtime.tools.calls import shortened
 from runtime.tools.environment import named_secrets
@@ -131,10 +131,12 @@ class ToolActivities:
             if listed is not None and record.kept:
                 listed = await self._in_thread(archive.write_effect, *address, listed)
         if asked := listed is None:
-            listings = await asyncio.gather(*map(self._listing, question.servers))
+            redactor = redactor_of(with_tokens(question.redact, question.servers))
+            listings = await asyncio.gather(
+                *(self._listing(server, redactor) for server in question.servers)
+            )
             value = ServersListed(listings=tuple(listings)).model_dump(mode="json")
-            masked = redactor_of(with_tokens(question.redact, question.servers)).value(value)
-            listed = await self._in_thread(archive.write_effect, *address, masked)
+            listed = await self._in_thread(archive.write_effect, *address, redactor.value(value))
         told = ServersListed.model_validate(listed)
         if asked:
             self._tell_missing(question, told)
@@ -153,7 +155,7 @@ class ToolActivities:
                 some = "some tools" if listing.wrong else "a server's tools"
                 activity.logger.warning("%s goes on without %s: %s", question.key, some, why)
 
-    async def _listing(self, server: ServerSpec) -> ServerListing:
+    async def _listing(self, server: ServerSpec, redactor: Redactor) -> ServerListing:
         """What a server offers, after some tries."""
         frame: dict[str, Any] = {}
         for tries in range(TRIES_TO_LIST):
@@ -163,7 +165,9 @@ class ToolActivities:
             if "listing" in frame:
                 return ServerListing.model_validate(frame["listing"])
         why = frame.get("unavailable", frame.get("gone", frame.get("broken", "")))
-        return ServerListing(name=server.name, error=shortened(str(why))[:MOST_REASON])
+        # Before it is cut: half a secret is found by no search.
+        told = shortened(redactor.text(str(why)))[:MOST_REASON]
+        return ServerListing(name=server.name, error=told)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:

@@ -39,6 +39,7 @@ from runtime.sources.outlining import outline_apart
 from runtime.sources.resources import NoResources
 from runtime.sources.source import Opened
 from runtime.sources.web import Pages
+from runtime.tools.calls import shortened
 from runtime.tools.host import ToolHosts
 from runtime.workspace.files import Limits, Workspace
 from runtime.workspace.fingerprints import FingerprintCache
@@ -369,7 +370,8 @@ def _failed(request: ReadRequest, error: Exception, redactor: Redactor) -> ReadR
         obj_id=request.obj_id,
         status=ReadStatus.ERROR,
         error_type=os_values.error_name(error),
-        error_message=redactor.text(_message(error)),
+        # What a server said is bounded here alone: half a secret is found by no search.
+        error_message=shortened(redactor.text(_message(error))),
     )
 
 

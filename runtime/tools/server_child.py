@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from runtime.base.spec.servers import ServerSpec
+from runtime.tools.calls import crossing
 from runtime.tools.child import end, live_as_long_as
 from runtime.tools.frames import Broken as BrokenFrame
 from runtime.tools.frames import Channel
@@ -90,7 +91,7 @@ class _Child:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         told = str(error) or type(error).__name__
-        return f"the server {self._spec.name} cannot be reached: {told[:MOST_REASON]}"
+        return f"the server {self._spec.name} cannot be reached: {crossing(told)}"
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
@@ -120,9 +121,9 @@ class _Child:
             except _Gone as error:
                 frame = {"gone": str(error)}
             except NotOffered as error:
-                frame = {"unavailable": str(error)[: 2 * MOST_REASON]}
+                frame = {"unavailable": crossing(str(error))}
             except Broken as error:
-                frame = {"broken": f"the server {self._spec.name} {str(error)[:MOST_REASON]}"}
+                frame = {"broken": f"the server {self._spec.name} {crossing(str(error))}"}
                 if error.over:
                     self._over.set()
             except Exception as error:  # noqa: BLE001 whatever a server makes the client raise

@@ -153,7 +153,7 @@ class Session:
         except (MCPError, ValidationError) as error:
             if isinstance(error, MCPError) and _is_its_word(error):
                 there_is = hint((await self.resources()).all, self.spec.name)
-                raise NotOffered(f"{error.message[:MOST_DOC]} ({there_is})") from error
+                raise NotOffered(f"{crossing(error.message)} ({there_is})") from error
             raise self._unread(error) from error
         return content_of(result)
 

@@ -126,6 +126,18 @@ async def test_an_unknown_resource_is_an_error_that_names_what_there_is(read: Re
 
 
 @pytest.mark.slow
+async def test_a_secret_in_what_a_server_says_is_masked_before_it_is_cut(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks chooses what of it stands where it is cut."""
+    monkeypatch.setenv("DB_PASSWORD", "correct-horse-battery")
+    unknown = await read(f"mcp://docs/notes://{'x/' * 136}correct-horse-battery")
+    assert unknown.status is ReadStatus.ERROR
+    assert unknown.error_message.startswith("docs: no notes://x/x/")
+    assert "correct" not in unknown.error_message
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("server", "listed"),
     [
