@@ -4,9 +4,10 @@ directory.
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from runtime.base.host_trouble import NoProcess
@@ -34,3 +35,13 @@ def starting() -> Iterator[None]:
         yield
     except OSError as error:
         raise NoProcess(f"no process can be started: {error}") from error
+
+
+def bound_memory(most: int) -> None:
+    """Bound this process to ``most`` bytes of address space, where the system lets it. What needs
+    more is to be expected to crash, and leaves no core, which would be as large.
+    """
+    # Elsewhere it is bounded more narrowly already, or the system bounds no address space.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

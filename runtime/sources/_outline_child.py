@@ -7,12 +7,11 @@ A text that takes more memory, or more time of the processor, than a source ever
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import sys
-from contextlib import suppress
 from dataclasses import astuple
 
+from runtime.base.own_process import bound_memory
 from runtime.context.outlines import outline
 
 MEMORY = 512 * 1024**2
@@ -24,11 +23,7 @@ CPU_SECONDS = 10.0
 
 def main() -> None:
     """Answer until the input ends."""
-    # Elsewhere it is bounded more narrowly already, or the system bounds no address space.
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    # A crash is to be expected, and its core would be as large as MEMORY.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bound_memory(MEMORY)
     # Who ends the worker in a terminal, or with all its processes as systemd does, ends it in good
     # order, which takes outlines still.
     for one in (signal.SIGINT, signal.SIGTERM):

@@ -12,8 +12,9 @@ import json
 import resource
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
+
+from runtime.base.own_process import bound_memory
 
 MEMORY = 1024**3
 """Bytes of address space."""
@@ -35,12 +36,8 @@ COUNTED_ROWS = 100_000
 
 def main() -> None:
     """Read, and tell."""
-    # Elsewhere it is bounded more narrowly already, or the system bounds no address space.
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    bound_memory(MEMORY)
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    # A crash is to be expected, and its core would be as large as MEMORY.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _tell(_head)
     _tell(_count)
 
