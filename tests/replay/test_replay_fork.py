@@ -4,11 +4,13 @@ run.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from temporalio import workflow
 from temporalio.testing import WorkflowEnvironment
 
-from activities.record import RunName
+from activities.record import ReplayOrder, RunName
 from runtime.archive.checkpoints import checkpoint_before
 from runtime.archive.divergences import divergences
 from runtime.archive.forms import Capture
@@ -208,6 +210,22 @@ async def test_a_run_that_temporal_forgot_can_be_forked_and_not_reset(stage: Sta
         await reset_job(stage, key.job, rerun(stage, "other", ended.run, 2))
 
 
+async def _by_rules_of_before(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, statements: list[str], **options: Any
+) -> tuple[JobOutcome, JobArchive]:
+    """Run a job by the oldest rules."""
+    with monkeypatch.context() as then:
+        then.setattr(workflow, "patched", lambda _: False)
+        return await stage.run(statements, id="job", **options)
+
+
+async def _forked(stage: Stage, order: ReplayOrder) -> tuple[JobOutcome, JobArchive]:
+    """Run the fork that ``order`` makes of a run of that job."""
+    assert order.source is not None
+    made = await fork_job(stage, order.source, order.start, "other", order)
+    return await outcome_of_reset(stage.client, made), archive_of(stage, "other")
+
+
 async def test_a_fork_of_a_job_of_before_has_what_its_statements_came_to(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,16 +240,12 @@ async def test_a_fork_of_a_job_of_before_has_what_its_statements_came_to(
         "finish(['empty' if not p else 'true', text, round(2.675, 2)])",
     ]
     (stage.workspace / "a.py").write_text("x = 1\n")
-    with monkeypatch.context() as then:
-        then.setattr(workflow, "patched", lambda _: False)
-        outcome, archive = await stage.run(statements, id="job")
+    outcome, archive = await _by_rules_of_before(stage, monkeypatch, statements)
     end = archive.end(outcome.run)
     assert end is not None
     assert end.result == ["true", "x = 1\n", 2.68]
     (stage.workspace / "a.py").write_text("x = 2\n")
-    source = RunName(batch=stage.batch, job="job", run=outcome.run)
-    made = await fork_job(stage, source, 5, "other", rerun(stage, "job", outcome.run, 5))
-    forked, other = await outcome_of_reset(stage.client, made), archive_of(stage, "other")
+    forked, other = await _forked(stage, rerun(stage, "job", outcome.run, 5))
     assert (forked.status, forked.reason, forked.turns) == (JobStatus.SUCCEEDED, "finished", 5)
     told = other.end(forked.run)
     assert told is not None
@@ -250,12 +264,8 @@ async def test_a_fork_of_a_job_of_before_asks_for_what_its_statements_asked_for(
         "finish(a)",
     ]
     (stage.workspace / "a.py").write_text("x = 1\n")
-    with monkeypatch.context() as then:
-        then.setattr(workflow, "patched", lambda _: False)
-        outcome, _ = await stage.run(statements, id="job")
-    source = RunName(batch=stage.batch, job="job", run=outcome.run)
-    made = await fork_job(stage, source, 3, "other", rerun(stage, "job", outcome.run, 3))
-    forked, other = await outcome_of_reset(stage.client, made), archive_of(stage, "other")
+    outcome, _ = await _by_rules_of_before(stage, monkeypatch, statements)
+    forked, other = await _forked(stage, rerun(stage, "job", outcome.run, 3))
     assert (forked.status, forked.reason, forked.turns) == (JobStatus.SUCCEEDED, "finished", 3)
     told = other.end(forked.run)
     assert told is not None and told.result == "x = 1\n"
@@ -287,19 +297,16 @@ async def test_a_call_that_a_frozen_record_has_not_gets_no_result(
         "except RuntimeError as error:\n    got = str(error)",
         "finish(got)",
     ]
-    with monkeypatch.context() as then:
-        then.setattr(workflow, "patched", lambda _: False)
-        outcome, _ = await stage.run(
-            statements,
-            id="job",
-            tools=(describe_tool("other_tools:told", str(stage.path)),),
-            writable=Writable(sandbox="none"),
-            spawn=Spawn(model=ModelSettings(name=stage.script(["finish('went')"]))),
-        )
+    outcome, _ = await _by_rules_of_before(
+        stage,
+        monkeypatch,
+        statements,
+        tools=(describe_tool("other_tools:told", str(stage.path)),),
+        writable=Writable(sandbox="none"),
+        spawn=Spawn(model=ModelSettings(name=stage.script(["finish('went')"]))),
+    )
     order = reexecution(stage, "job", outcome.run, 2, frozen=True)
-    source = RunName(batch=stage.batch, job="job", run=outcome.run)
-    forked = await outcome_of_reset(stage.client, await fork_job(stage, source, 2, "other", order))
-    other = archive_of(stage, "other")
+    forked, other = await _forked(stage, order)
     told = other.end(forked.run)
     assert told is not None and sound(other)
     assert told.result == "the record has no result for this call, and a frozen replay makes none"
@@ -316,12 +323,8 @@ async def test_a_fork_of_a_job_of_before_has_what_its_statements_started(
         "wait_for(child)",
         "finish(child.text)",
     ]
-    with monkeypatch.context() as then:
-        then.setattr(workflow, "patched", lambda _: False)
-        outcome, _ = await stage.run(statements, id="job", spawn=Spawn(model=model))
-    source = RunName(batch=stage.batch, job="job", run=outcome.run)
-    made = await fork_job(stage, source, 3, "other", rerun(stage, "job", outcome.run, 3))
-    forked, other = await outcome_of_reset(stage.client, made), archive_of(stage, "other")
+    outcome, _ = await _by_rules_of_before(stage, monkeypatch, statements, spawn=Spawn(model=model))
+    forked, other = await _forked(stage, rerun(stage, "job", outcome.run, 3))
     assert (forked.status, forked.reason, forked.turns) == (JobStatus.SUCCEEDED, "finished", 3)
     told = other.end(forked.run)
     assert told is not None and "went" in told.result
