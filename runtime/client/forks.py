@@ -65,19 +65,6 @@ class ForkPoint:
     turn: int
 
 
-async def fork(
-    client: Client,
-    store: ObjectStore,
-    point: ForkPoint,
-    name: str,
-    order: ReplayOrder,
-    queue: str | None = None,
-) -> Reset:
-    """``forks`` of one name."""
-    (made,) = await forks(client, store, point, {name: order}, queue)
-    return made
-
-
 async def forks(
     client: Client,
     store: ObjectStore,

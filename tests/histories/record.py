@@ -25,7 +25,7 @@ from activities.record import ReplayMode, ReplayOrder, RunName
 from runtime.base.spec.models import CondenserSpec, ModelSettings
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import batch_workflow_id
-from runtime.client.forks import ForkPoint, fork
+from runtime.client.forks import ForkPoint, forks
 from runtime.client.resets import outcome_of_reset, reset
 from tests.eventually import eventually, until_phase, until_turn
 from tests.servers.temporal_server import temporal_server
@@ -153,7 +153,8 @@ async def forked(stage: Stage) -> None:
     outcome, _ = await stage.run(EFFECTS, id="other")
     source = RunName(batch=stage.batch, job="other", run=outcome.run)
     order = ReplayOrder(id=uuid.uuid4().hex, start=3, statement="r = 1")
-    made = await fork(stage.client, stage.store, ForkPoint(source, 3), "job", order, stage.queue)
+    point = ForkPoint(source, 3)
+    (made,) = await forks(stage.client, stage.store, point, {"job": order}, stage.queue)
     await outcome_of_reset(stage.client, made)
 
 

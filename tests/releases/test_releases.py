@@ -24,7 +24,7 @@ from runtime.archive.stores import open_existing
 from runtime.archive.verify import damage, verify_job
 from runtime.cli.main import main
 from runtime.cli.output import JSON_VERSION
-from runtime.client.forks import ForkPoint, fork
+from runtime.client.forks import ForkPoint, forks
 from runtime.client.resets import outcome_of_reset
 from runtime.job import replay_version
 from runtime.job.checkpoint import INTERPRETER
@@ -131,8 +131,8 @@ async def test_jobs_fork_from_archives(release: Release, tmp_path: Path) -> None
         source = RunName(batch=job.batch, job=job.job, run=run)
         order = ReplayOrder(id=uuid.uuid4().hex, start=last, statement="finish('on from there')")
         async with stage.open():
-            made = await fork(
-                stage.client, stage.store, ForkPoint(source, last), "forked", order, stage.queue
+            (made,) = await forks(
+                stage.client, stage.store, ForkPoint(source, last), {"forked": order}, stage.queue
             )
             outcome = await outcome_of_reset(stage.client, made)
         assert (outcome.status, outcome.turns) == (JobStatus.SUCCEEDED, last)

@@ -19,7 +19,7 @@ from runtime.archive.stores import ObjectStore
 from runtime.base.spec.models import JobSpec
 from runtime.base.values import JobKey
 from runtime.base.workflow_ids import job_workflow_id
-from runtime.client.forks import ForkPoint, fork
+from runtime.client.forks import ForkPoint, forks
 from runtime.client.resets import Reset, outcome_of_reset, reset
 from runtime.job.divergence import Divergence
 from runtime.job.stops import JobStatus
@@ -139,8 +139,8 @@ async def fork_job(
     """Fork one of the stage's jobs, as the command does that sees the stage's store or ``store``,
     and have its history replayed at the test's end.
     """
-    made = await fork(
-        stage.client, store or stage.store, ForkPoint(source, turn), name, order, stage.queue
+    (made,) = await forks(
+        stage.client, store or stage.store, ForkPoint(source, turn), {name: order}, stage.queue
     )
     stage.started.append(job_workflow_id(made.key))
     return made
